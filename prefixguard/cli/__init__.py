@@ -1,0 +1,82 @@
+"""The command line: one file per command, loaded only when it is called.
+
+A command's file `cli/NAME.py` holds a click command named `command`. It parses,
+calls the library and prints; it holds no logic of its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+from prefixguard import __version__
+from prefixguard.errors import PrefixGuardError
+
+COMMANDS: dict[str, str] = {
+    "demo": "See it work: a real small model, an agent with a clock in its prompt, and the same agent mended.",
+    "run": "Run an agent behind the proxy and report on it at the end.",
+    "proxy": "Record an agent's requests: point its base URL here.",
+    "sessions": "List the recorded sessions.",
+    "show": "Explain one turn: where it parted, why, what was billed again, what to do.",
+    "report": "Report on recorded sessions.",
+    "analyze": "Analyse exchange logs.",
+    "diff": "Compare two sessions, or two turns.",
+    "export": "Write recorded sessions as an exchange log.",
+    "lint": "Find cache-breaking code before it runs.",
+    "rules": "The catalogue of findings, and the cache rules with their dates and sources.",
+}
+"""Every command with its one-line help, so that `--help` loads none of them."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called, not before."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"prefixguard.cli.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="prefixguard")
+def root() -> None:
+    """Find where an agent's prompt stops matching the server's cache, why, and what it costs.
+
+    \b
+    Start with:
+      prefixguard demo                 see it work, no key needed
+      prefixguard run -- my-agent      run your agent and get a report
+      prefixguard lint src/            check your code
+    """
+
+
+def main() -> None:
+    """Entry point: errors of our own are one line on standard error and exit code 2."""
+    try:
+        root.main(standalone_mode=False)
+    except PrefixGuardError as error:
+        click.echo(f"prefixguard: {error}", err=True)
+        sys.exit(2)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader closed the pipe (`| head`): not an error, but Python would complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

@@ -1,0 +1,66 @@
+"""An exchange: one request and its response, as recorded.
+
+Bodies are bytes: what went over the wire, with the content encoding taken off.
+Everything that has to understand them lives in `wire`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+type Transport = Literal["http", "websocket"]
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Milliseconds from the request's last byte; None where nobody measured."""
+
+    first_token_ms: float | None = None
+    total_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A prompt as token ids, rendered by the server that answered it.
+
+    `prompt` is an int32 array of the ids that the server evaluates; `reply`
+    holds the ids of the generated text as far as they are known. `engine`
+    names the server and build that rendered them.
+    """
+
+    engine: str
+    prompt: array[int]
+    reply: array[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and its response.
+
+    t: seconds, since the epoch or since the first exchange of a log.
+    request: the JSON body.
+    response: the whole JSON response. For a stream, the response object that
+        the stream adds up to; None where nothing came back or it was not kept.
+    usage: stands in for the response in logs that keep only the figures.
+    status: the HTTP status; None when no response arrived.
+    headers: request headers, names in lower case, secrets masked.
+    """
+
+    t: float
+    path: str
+    request: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    response: bytes | None = None
+    usage: bytes | None = None
+    status: int | None = 200
+    upstream: str | None = None
+    method: str = "POST"
+    timing: Timing = Timing()
+    aborted: bool = False
+    transport: Transport = "http"
+    rendered: Rendered | None = None
+    extra: Mapping[str, bytes] = field(default_factory=dict)
+    """Unknown fields of a log line, as raw JSON, kept so that nothing is lost."""
