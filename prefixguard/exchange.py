@@ -64,3 +64,44 @@ class Exchange:
     rendered: Rendered | None = None
     extra: Mapping[str, bytes] = field(default_factory=dict)
     """Unknown fields of a log line, as raw JSON, kept so that nothing is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKey:
+    """What says that exchanges belong to one agent run.
+
+    kind: where it was found; "content" when only the content says so.
+    name: the header or field that holds it. value: what it holds.
+    """
+
+    kind: Literal["header", "body", "content"]
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One exchange as it went over the wire, before anybody understood it.
+
+    Bodies are the exact bytes, content encoding included, of request and
+    response; a stream's response is all its bytes in the order they came.
+    Secrets are masked in `headers`, `response_headers` and `path` before a
+    capture is made: keys never reach a queue, a pipe or a disk.
+    """
+
+    id: str
+    t: float
+    method: str
+    path: str
+    upstream: str
+    headers: Mapping[str, str]
+    body: bytes
+    status: int | None
+    response_headers: Mapping[str, str]
+    response_body: bytes
+    timing: Timing = Timing()
+    aborted: bool = False
+    transport: Transport = "http"
+    account: str | None = None
+    """A salted digest of the credential, so that a change of account can be seen without keeping the key."""
+    agent: str | None = None
