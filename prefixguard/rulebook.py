@@ -93,6 +93,7 @@ class Rulebook:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or rules_folder()
+        self._tables: dict[str, Any] = {}
 
     @cached_property
     def findings(self) -> Mapping[str, FindingRule]:
@@ -103,3 +104,10 @@ class Rulebook:
                 raise RuleError(f"{path}: holds code {rule.code}, so it must be named {rule.code}.toml")
             rules[rule.code] = rule
         return rules
+
+    def table[T](self, name: str, kind: type[T]) -> T:
+        """The single file `rules/NAME.toml`, read once."""
+        if name not in self._tables:
+            self._tables[name] = read_table(self.folder / f"{name}.toml", kind)
+        found: T = self._tables[name]
+        return found

@@ -136,9 +136,7 @@ def _tool_message(element: dict[str, Any]) -> Segments:
     if isinstance(content, list):
         mark = next((m for part in reversed(content) if (m := mark_of(part))), mark)
     call_id = element.get("tool_call_id") or element.get("name") or element.get("tool_name")
-    result = result_segment(
-        joined_text(content), "/content", call_id=string(call_id), shape=shape, mark=mark
-    )
+    result = result_segment(joined_text(content), "/content", call_id=string(call_id), shape=shape, mark=mark)
     if not isinstance(content, list):
         return (result,)
     media = [

@@ -1,0 +1,1 @@
+"""Counting tokens, offline: exact where that can be had, marked as an estimate where not."""

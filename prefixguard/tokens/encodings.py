@@ -1,0 +1,51 @@
+"""OpenAI's encodings, offline: tiktoken's own definitions over the vocabularies that `bpe-openai` ships."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import importlib.resources
+import os
+import tempfile
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from prefixguard.errors import InputError
+
+if TYPE_CHECKING:
+    import tiktoken
+
+# Where tiktoken would fetch each vocabulary from; it names its cache files by the digest of this.
+_URL = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
+OFFLINE = ("o200k_base", "cl100k_base")
+
+_lock = Lock()
+
+
+@cache
+def encoding(name: str) -> tiktoken.Encoding:
+    """The named encoding. tiktoken checks the vocabulary against its pinned hash.
+
+    Takes about a second the first time. Raises InputError when the vocabulary
+    is not to be had offline.
+    """
+    import tiktoken
+
+    if name not in OFFLINE:
+        raise InputError(f"encoding {name!r} is not available offline; have {', '.join(OFFLINE)}")
+    packed = importlib.resources.files("bpe_openai") / "data" / f"{name}.tiktoken.gz"
+    cache_name = hashlib.sha1(_URL.format(name).encode(), usedforsecurity=False).hexdigest()
+    # tiktoken reads its cache folder from the environment and nowhere else.
+    with _lock, tempfile.TemporaryDirectory(prefix="prefixguard-") as folder:
+        Path(folder, cache_name).write_bytes(gzip.decompress(packed.read_bytes()))
+        before = os.environ.get("TIKTOKEN_CACHE_DIR")
+        os.environ["TIKTOKEN_CACHE_DIR"] = folder
+        try:
+            return tiktoken.get_encoding(name)
+        finally:
+            if before is None:
+                del os.environ["TIKTOKEN_CACHE_DIR"]
+            else:
+                os.environ["TIKTOKEN_CACHE_DIR"] = before
