@@ -105,11 +105,16 @@ def mask_headers(headers: Mapping[str, str], rules: SecretRules | None = None) -
     """
     rules = rules or packaged_secrets()
     masked = {name.lower(): value for name, value in headers.items()}
+    others = []
     for name, value in masked.items():
         if _is_secret_header(rules, name):
             masked[name] = _mask_credential(value)
-    if _may_hold_secrets(rules, "\n".join(masked.values())):
-        masked = {name: mask_values(value, rules=rules) for name, value in masked.items()}
+        else:
+            others.append(name)
+    # One look at all values together: nearly always there is nothing to find.
+    if _may_hold_secrets(rules, "\n".join([masked[name] for name in others])):
+        for name in others:
+            masked[name] = mask_values(masked[name], rules=rules)
     return masked
 
 
