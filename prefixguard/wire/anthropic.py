@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefixguard.prompt import Link, Mark, Role, Segment
+from prefixguard.prompt import Link, Mark, Role, Segment, Shape
 from prefixguard.wire.blocks import Body, joined_text, mark_of, string, without_mark
 from prefixguard.wire.format import ElementList, Format, Segments
 from prefixguard.wire.identity import (
@@ -92,7 +92,7 @@ def _block(block: Any, role: Role, pointer: str) -> Segments:
 
 def _tool_result(block: dict[str, Any], pointer: str, mark: Mark | None) -> Segments:
     content = block.get("content")
-    shape = "string" if isinstance(content, str) else "blocks"
+    shape: Shape = "string" if isinstance(content, str) else "blocks"
     result = result_segment(
         joined_text(content), pointer,
         call_id=string(block.get("tool_use_id")), error=bool(block.get("is_error")),

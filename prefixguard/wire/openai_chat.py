@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefixguard.prompt import Mark, Role, Segment
+from prefixguard.prompt import Mark, Role, Segment, Shape
 from prefixguard.wire.blocks import joined_text, mark_of, string, without_mark
 from prefixguard.wire.format import ElementList, Format, Segments
 from prefixguard.wire.identity import (
@@ -131,7 +131,7 @@ def _image(part: dict[str, Any], role: Role, pointer: str, mark: Mark | None) ->
 
 def _tool_message(element: dict[str, Any]) -> Segments:
     content = element.get("content")
-    shape = "string" if isinstance(content, str) else "blocks"
+    shape: Shape = "string" if isinstance(content, str) else "blocks"
     mark = mark_of(element)
     if isinstance(content, list):
         mark = next((m for part in reversed(content) if (m := mark_of(part))), mark)

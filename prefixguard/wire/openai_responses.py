@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefixguard.prompt import Link, Role, Segment
+from prefixguard.prompt import Link, Role, Segment, Shape
 from prefixguard.wire.blocks import Body, joined_text, mark_of, string, without_mark
 from prefixguard.wire.format import ElementList, Format, Segments
 from prefixguard.wire.identity import (
@@ -63,7 +63,7 @@ def item(element: Any) -> Segments:
 
 def _output(element: dict[str, Any]) -> Segments:
     output = element.get("output")
-    shape = "string" if isinstance(output, str) else "blocks"
+    shape: Shape = "string" if isinstance(output, str) else "blocks"
     result = result_segment(
         joined_text(output), "/output",
         call_id=string(element.get("call_id")) or None, shape=shape, mark=mark_of(element),

@@ -110,7 +110,8 @@ def _merge(target: _Event, delta: _Event) -> None:
         elif isinstance(value, list) and isinstance(old, list):
             _merge_list(old, value)
         elif isinstance(value, list):
-            target[key] = grown = []
+            grown: list[Any] = []
+            target[key] = grown
             _merge_list(grown, value)
         else:
             target[key] = value

@@ -1,0 +1,157 @@
+"""A prompt laid out for a cache: where each segment ends in tokens, and the chained identity up to there.
+
+`chain[i]` identifies everything a server reads before segment `i`, the keyed
+parameters included: equal chains mean equal prefixes, whoever sent them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from xxhash import xxh3_128, xxh3_128_digest
+
+from prefixguard.prompt import Mark, Parameter, Prompt
+from prefixguard.tokens.counter import Counter
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedParameters:
+    """The parameters of a prompt by the level at which they enter the cache key."""
+
+    top: tuple[Parameter, ...] = ()
+    head: tuple[Parameter, ...] = ()
+    history: tuple[Parameter, ...] = ()
+    unknown: tuple[Parameter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Token positions of a prompt of n segments.
+
+    ends: n + 1 ints, ends[i] tokens before segment i. chain: n + 1 digests.
+    marks: (boundary, mark) for every breakpoint, a boundary i standing behind
+    segment i - 1. heads: (boundary of the second group, boundary of history).
+    """
+
+    prompt: Prompt
+    counts: tuple[int, ...]
+    ends: Sequence[int]
+    chain: list[bytes]
+    marks: tuple[tuple[int, Mark], ...]
+    keyed: KeyedParameters
+    scale: float
+
+    @property
+    def total(self) -> int:
+        """Tokens of the whole prompt."""
+        return self.ends[-1]
+
+
+def lay_out(
+    prompt: Prompt,
+    counter: Counter,
+    keyed: KeyedParameters,
+    reported: int | None,
+    last_scale: float,
+    earlier: Layout | None,
+) -> Layout:
+    """Counts a prompt and chains its identities, reusing what `earlier` shares with it.
+
+    reported: the prompt's tokens as the server counted them, if it did: the
+    counts are scaled to it. last_scale: the session's ratio so far.
+    """
+    segments = prompt.segments
+    common = common_segments(earlier.prompt, prompt) if earlier is not None else 0
+    if earlier is not None and common:
+        counts = (*earlier.counts[:common], *counter.segments(segments[common:]))
+    else:
+        counts = tuple(counter.segments(segments))
+    estimated = sum(counts)
+    scale = last_scale
+    if reported is not None and estimated:
+        ratio = reported / estimated
+        scale = ratio if 0.4 <= ratio <= 2.5 else last_scale
+    if scale == 1.0:
+        ends: list[int] = list(accumulate(counts, initial=0))
+    else:
+        ends = [int(end * scale + 0.5) for end in accumulate(counts, initial=0)]
+    chain = _chain(prompt, keyed, earlier, common)
+    return Layout(prompt, counts, ends, chain, _marks(prompt), keyed, scale)
+
+
+def common_segments(a: Prompt, b: Prompt) -> int:
+    """How many segments two prompts share from the start."""
+    return common_length(a.exacts, b.exacts)
+
+
+def common_length(a: tuple[bytes, ...], b: tuple[bytes, ...]) -> int:
+    """Length of the common prefix; whole slices are compared at once, then halves."""
+    n = min(len(a), len(b))
+    if a[:n] == b[:n]:
+        return n
+    low, high = 0, n
+    while high - low > 1:
+        middle = (low + high) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _chain(prompt: Prompt, keyed: KeyedParameters, earlier: Layout | None, common: int) -> list[bytes]:
+    exacts = prompt.exacts
+    first, second, _ = prompt.order
+    inner = len(getattr(prompt, first))
+    history = inner + len(getattr(prompt, second))
+    if earlier is not None and common and _same_key(earlier, keyed, prompt):
+        chain = earlier.chain[: common + 1]
+        start = common
+    else:
+        chain = [_parameters_digest(keyed.top)]
+        start = 0
+    at = chain[-1]
+    mixed = {inner: keyed.head, history: keyed.history} if keyed.head or keyed.history else {}
+    for i in range(start, len(exacts)):
+        if mixed.get(i):
+            at = xxh3_128_digest(at + _parameters_digest(mixed[i]))
+        at = xxh3_128_digest(at + exacts[i])
+        chain.append(at)
+    return chain
+
+
+def extend_chain(at: bytes, exacts: Sequence[bytes]) -> list[bytes]:
+    """The chain carried on behind `at`, one digest for each further segment."""
+    found = []
+    for exact in exacts:
+        at = xxh3_128_digest(at + exact)
+        found.append(at)
+    return found
+
+
+def _same_key(earlier: Layout, keyed: KeyedParameters, prompt: Prompt) -> bool:
+    old = earlier.keyed
+    if (old.top, old.head, old.history) != (keyed.top, keyed.head, keyed.history):
+        return False
+    if not (keyed.head or keyed.history):
+        return True
+    # With parameters mixed in at group boundaries, the boundaries must lie in the same places.
+    return (len(earlier.prompt.tools), len(earlier.prompt.head)) == (len(prompt.tools), len(prompt.head))
+
+
+def _parameters_digest(parameters: tuple[Parameter, ...]) -> bytes:
+    if not parameters:
+        return b"\0" * 16
+    hasher = xxh3_128()
+    for parameter in parameters:
+        hasher.update(f"{parameter.name}={parameter.value}\x1f")
+    return hasher.digest()
+
+
+def _marks(prompt: Prompt) -> tuple[tuple[int, Mark], ...]:
+    found = [(i + 1, s.mark) for i, s in enumerate(prompt.segments) if s.mark is not None]
+    if prompt.automatic_mark is not None and prompt.segments:
+        found.append((len(prompt.segments), prompt.automatic_mark))
+    return tuple(found)
