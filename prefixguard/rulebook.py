@@ -105,6 +105,10 @@ class Rulebook:
             rules[rule.code] = rule
         return rules
 
+    def tables[T](self, name: str, kind: type[T]) -> tuple[T, ...]:
+        """Every file of `rules/NAME/`, in the order of their names."""
+        return tuple(table for _, table in read_tables(self.folder / name, kind))
+
     def table[T](self, name: str, kind: type[T]) -> T:
         """The single file `rules/NAME.toml`, read once."""
         if name not in self._tables:
