@@ -1,0 +1,227 @@
+"""One turn explained: where it parted, what was billed again, why, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from prefixguard.finding import Finding
+from prefixguard.reports import figures
+from prefixguard.reports.advice import advice, flow
+from prefixguard.reports.text.line import SEVERITY_STYLE, is_miss, predicted
+from prefixguard.reports.visible import one_line, safe, windows
+from prefixguard.rulebook import FindingRule
+from prefixguard.turn import Divergence, Session, Turn
+
+_KINDS = {
+    "changed": "changed",
+    "inserted": "something was inserted",
+    "removed": "something is gone",
+    "moved": "something moved",
+    "reordered": "the order changed",
+    "shape": "same text in another form",
+    "parameter": "a parameter changed",
+}
+_RECURRENCE = {
+    "once": "once in this thread",
+    "event": "now and then",
+    "every-user-turn": "on every user turn",
+    "every-request": "on every request",
+}
+_VERDICTS = {
+    "as-predicted": "as predicted",
+    "less": "less than predicted",
+    "more": "more than predicted",
+    "not-reported": "the server reports no cached tokens",
+}
+_SHAPES = {
+    "first": "starts a thread",
+    "append": "continues turn {}",
+    "retry": "repeats turn {}",
+    "rewind": "goes back to turn {}",
+    "fork": "branches off turn {}",
+    "side": "is a helper call beside turn {}",
+    "changed": "continues turn {}, changed",
+}
+
+
+def explain_turn(
+    turn: Turn, findings: Mapping[str, FindingRule], session: Session | None = None
+) -> RenderableType:
+    """Everything that is known of a turn, in the order in which a reader asks for it.
+
+    findings: the catalogue, for the reasons and the advice. session: gives the
+    usual time to the first token, to set this turn's beside it.
+    """
+    sections: list[RenderableType] = [_title(turn, session)]
+    rows = _Rows()
+    if turn.note:
+        rows.add("Note", Text(safe(turn.note), "yellow"))
+    if turn.divergence is not None:
+        _add_divergence(rows, turn, turn.divergence)
+    _add_price(rows, turn, session)
+    _add_cache(rows, turn)
+    ordered = sorted(turn.findings, key=lambda finding: not finding.primary)
+    for finding in ordered:
+        _add_finding(rows, turn, finding, findings.get(finding.code))
+    if turn.is_break and not ordered:
+        rows.add(
+            "Why", Text("No cause of the catalogue fits this change; the window above shows what changed.")
+        )
+    sections.append(rows.table)
+    return Group(*sections)
+
+
+class _Rows:
+    """Rows of a label and a value, with room between."""
+
+    def __init__(self) -> None:
+        self.table = Table.grid(padding=(0, 2, 0, 0), expand=False)
+        self.table.add_column(style="bold", no_wrap=True)
+        self.table.add_column(overflow="fold")
+
+    def add(self, label: str, value: RenderableType) -> None:
+        self.table.add_row(label, value)
+
+    def gap(self) -> None:
+        self.table.add_row("", "")
+
+
+def _title(turn: Turn, session: Session | None) -> Text:
+    title = Text(f"Turn {turn.index}", "bold")
+    if session is not None:
+        title.append(f" of {one_line(session.id)}", "default not bold")
+    if turn.is_break:
+        fault = turn.is_fault
+        title.append(": ")
+        title.append("break" if fault else "break, by decision", "bold red" if fault else "bold yellow")
+    elif is_miss(turn):
+        title.append(": ")
+        title.append("miss without a change", "bold yellow")
+    else:
+        title.append(": no break", "green")
+    title.append("\n")
+    phrase = _SHAPES[turn.shape].format("?" if turn.parent is None else turn.parent)
+    facts = [phrase, turn.api, one_line(turn.model) if turn.model else "model ?"]
+    if turn.upstream:
+        facts.append(one_line(turn.upstream))
+    if turn.status is not None and turn.status >= 400:
+        facts.append(f"status {turn.status}")
+    if turn.aborted:
+        facts.append("aborted by the client")
+    title.append(" · ".join(facts), "not bold dim")
+    return title
+
+
+def _add_divergence(rows: _Rows, turn: Turn, divergence: Divergence) -> None:
+    rows.gap()
+    place = Text(one_line(divergence.pointer) or "the request as a whole", "cyan")
+    if divergence.within == "parent":
+        place.append(f" of turn {divergence.against}", "default")
+    place.append(f": {_KINDS[divergence.kind]}", "default")
+    detail = []
+    if divergence.char_offset:
+        detail.append(f"character {divergence.char_offset:,} of the text")
+    if divergence.kind != "parameter":
+        behind = figures.exact_tokens(divergence.token_offset, estimated=not turn.tokens.exact)
+        total = figures.exact_tokens(turn.tokens.prompt, estimated=not turn.tokens.exact)
+        detail.append(f"{behind} of {total} tokens stand before it")
+    if divergence.certainty == "server":
+        detail.append("only some servers see this difference")
+    rows.add("Where", place)
+    if detail:
+        rows.add("", Text(", ".join(detail), "dim"))
+    before, after = windows(divergence)
+    if before is None and after is None:
+        return
+    rows.add("  before", Text("(nothing)", "dim italic") if before is None else _indented(before))
+    rows.add("  after", Text("(nothing)", "dim italic") if after is None else _indented(after))
+
+
+def _indented(window: Text) -> Text:
+    """The window with the ellipses that say it is a part, kept to its own lines."""
+    return Text("...", "dim") + window + Text("...", "dim")
+
+
+def _add_price(rows: _Rows, turn: Turn, session: Session | None) -> None:
+    rows.gap()
+    estimated = not turn.tokens.exact
+    if turn.is_break or turn.tokens.rebilled:
+        value = Text(
+            f"{figures.exact_tokens(turn.tokens.rebilled, estimated=estimated)} tokens",
+            "bold red" if turn.is_fault else "bold",
+        )
+        lost = figures.exact_tokens(turn.tokens.lost, estimated=estimated)
+        value.append(
+            f" sent again, of {lost} that the cache held and that cannot be read any more", "default not bold"
+        )
+        rows.add("Re-billed", value)
+    money = _money(turn)
+    if money:
+        rows.add("Money", Text(money))
+    if turn.timing.first_token_ms is not None:
+        seconds = f"{figures.seconds(turn.timing.first_token_ms)} to the first token"
+        usual = figures.usual_first_token_ms(session) if session is not None and turn.is_break else None
+        if usual is not None:
+            seconds += f"; {figures.seconds(usual)} is usual here on turns without a break"
+        rows.add("Seconds", Text(seconds))
+
+
+def _money(turn: Turn) -> str:
+    cost = turn.cost
+    parts = []
+    if cost.actual is not None:
+        parts.append(f"{figures.money(cost.actual, cost)} for this request")
+    if cost.avoidable is not None and cost.avoidable > 0:
+        parts.append(f"{figures.money(cost.avoidable, cost)} of it avoidable")
+    if cost.uncached is not None and parts:
+        parts.append(f"{figures.money(cost.uncached, cost)} without any cache")
+    return ", ".join(parts)
+
+
+def _add_cache(rows: _Rows, turn: Turn) -> None:
+    cache = turn.cache
+    if cache is None:
+        return
+    text = Text(f"predicted {predicted(cache.read_low, cache.read_high)} tokens read")
+    if cache.reported_read is None:
+        text.append(f", reported {figures.UNKNOWN} ({_VERDICTS['not-reported']})")
+    else:
+        text.append(f", reported {figures.exact_tokens(cache.reported_read)}: ")
+        style = "green" if cache.verdict == "as-predicted" else "yellow"
+        text.append(_VERDICTS[cache.verdict], style)
+    rows.add("Cache", text)
+    known = "" if cache.verified else "; this rule is unverified"
+    rows.add("", Text(f"rule {one_line(cache.model)}, chosen by {one_line(cache.decided_by)}{known}", "dim"))
+
+
+def _add_finding(rows: _Rows, turn: Turn, finding: Finding, rule: FindingRule | None) -> None:
+    rows.gap()
+    heading = Text(f"{finding.code} {finding.name}", f"bold {SEVERITY_STYLE[finding.severity]}")
+    if rule is not None:
+        heading.append(f": {rule.title}", "default not bold")
+    rows.add("Why" if finding.primary else "Also", heading)
+    remarks = [finding.severity, _RECURRENCE[finding.recurrence]]
+    if finding.confidence != "high":
+        remarks.append(f"{finding.confidence} confidence")
+    if finding.deliberate:
+        remarks.append("looks like a decision")
+    if finding.by != "client":
+        remarks.append(f"done by the {finding.by}" if finding.by != "time" else "done by time")
+    rows.add("", Text(", ".join(remarks), "dim"))
+    if finding.message:
+        rows.add("", Text(safe(finding.message)))
+    if finding.evidence:
+        rows.add("  evidence", Text(safe(finding.evidence)))
+    if finding.source is not None:
+        rows.add("  source", Text(f"{one_line(finding.source.filename)}:{finding.source.row}", "cyan"))
+    if rule is None:
+        return
+    rows.add("  how", Text(flow(rule.why), "dim"))
+    general, special = advice(rule, turn)
+    rows.add("What to do" if finding.primary else "  to do", Text(general))
+    if special is not None:
+        rows.add("", Text(special))

@@ -1,0 +1,85 @@
+"""Makes text out of prompts safe and readable on a terminal, and marks where two texts part.
+
+Prompts hold what tools printed: escape sequences, control characters, text
+direction marks. None of it may reach the terminal as it is, and where two texts
+differ only in such characters, a reader must be able to see them.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import SequenceMatcher
+
+from rich.text import Text
+
+from prefixguard.turn import Divergence
+
+# Control characters but line feed, the marks that turn the direction of text, and halves of surrogate pairs.
+_UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_SHORT = {"\t": "\\t", "\r": "\\r", "\x1b": "\\e"}
+_ALIKE_AGAIN = 8  # characters: fewer agree by chance
+_GONE = ("[-", "-]", "bold red")
+_NEW = ("{+", "+}", "bold green")
+_BLANK = {" ": "·", "\n": "\\n", "\u00a0": "\\u00a0"}
+
+
+def safe(text: str) -> str:
+    """`text` without a character that could act on a terminal; line feeds stay."""
+    return _UNSAFE.sub(_spelled, text)
+
+
+def one_line(text: str) -> str:
+    """`text` on one line, safe, with line feeds spelled."""
+    return safe(text).replace("\n", "\\n")
+
+
+def _spelled(match: re.Match[str]) -> str:
+    character = match[0]
+    if character in _SHORT:
+        return _SHORT[character]
+    return f"\\x{ord(character):02x}" if ord(character) < 256 else f"\\u{ord(character):04x}"
+
+
+def windows(divergence: Divergence) -> tuple[Text | None, Text | None]:
+    """The texts before and after, each with the differing part marked as `git diff --word-diff` does.
+
+    `[-...-]` is what stood there, `{+...+}` what stands there now; the marks
+    are there without colours too. None where there is nothing to show.
+    """
+    before, after = divergence.before, divergence.after
+    head_before = before[: divergence.before_at]
+    head_after = after[: divergence.after_at]
+    rest_before = before[divergence.before_at :]
+    rest_after = after[divergence.after_at :]
+    cut_before, cut_after = _together_again(rest_before, rest_after)
+    return (
+        _window(head_before, rest_before[:cut_before], rest_before[cut_before:], _GONE),
+        _window(head_after, rest_after[:cut_after], rest_after[cut_after:], _NEW),
+    )
+
+
+def _together_again(one: str, other: str) -> tuple[int, int]:
+    """How much of each text differs before they go on alike for a while, or to the end of a window."""
+    for block in SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks():
+        reaches_end = block.a + block.size == len(one) or block.b + block.size == len(other)
+        if block.size >= _ALIKE_AGAIN or (block.size and reaches_end):
+            return block.a, block.b
+    return len(one), len(other)
+
+
+def _window(head: str, middle: str, tail: str, mark: tuple[str, str, str]) -> Text | None:
+    left, right, style = mark
+    if not (head or middle or tail):
+        return None
+    result = Text(overflow="fold", no_wrap=False)
+    result.append(safe(head), "dim")
+    result.append(left + _shown(middle) + right, style)
+    result.append(safe(tail), "dim")
+    return result
+
+
+def _shown(text: str) -> str:
+    """The differing part, with white space spelled where there is nothing else to see."""
+    if text.strip():
+        return safe(text)
+    return "".join(_BLANK.get(character, character) for character in _UNSAFE.sub(_spelled, text))
