@@ -117,6 +117,5 @@ def pruning_advice(
     if freed <= 0 or read <= 0:
         even = "It can never pay." if spent > 0 else "It costs nothing."
     else:
-        turns = -(-spent * 1e6 // (freed * read))
-        even = f"It pays from {turns:.0f} turns on."
+        even = f"It pays from {spent * 1e6 // (freed * read) + 1:.0f} turns on."
     return Advice(pays=saved > spent, saved=saved - spent, text=f"{sums} {even}")
