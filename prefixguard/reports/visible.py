@@ -41,21 +41,30 @@ def _spelled(match: re.Match[str]) -> str:
 
 
 def windows(divergence: Divergence) -> tuple[Text | None, Text | None]:
-    """The texts before and after, each with the differing part marked as `git diff --word-diff` does.
+    """The texts around a divergence, before and after; see `marked`."""
+    return marked(divergence.before, divergence.before_at, divergence.after, divergence.after_at)
+
+
+def marked(before: str, before_at: int, after: str, after_at: int) -> tuple[Text | None, Text | None]:
+    """Two texts that part at the given offsets, each with its own part marked as `git diff --word-diff` does.
 
     `[-...-]` is what stood there, `{+...+}` what stands there now; the marks
     are there without colours too. None where there is nothing to show.
     """
-    before, after = divergence.before, divergence.after
-    head_before = before[: divergence.before_at]
-    head_after = after[: divergence.after_at]
-    rest_before = before[divergence.before_at :]
-    rest_after = after[divergence.after_at :]
-    cut_before, cut_after = _together_again(rest_before, rest_after)
+    cut_before, cut_after = _together_again(before[before_at:], after[after_at:])
     return (
-        _window(head_before, rest_before[:cut_before], rest_before[cut_before:], _GONE),
-        _window(head_after, rest_after[:cut_after], rest_after[cut_after:], _NEW),
+        _window(before, before_at, before_at + cut_before, _GONE),
+        _window(after, after_at, after_at + cut_after, _NEW),
     )
+
+
+def around(before: str, after: str, reach: int = 96) -> tuple[str, int, str, int]:
+    """Windows of two texts around the first character in which they differ, as `marked` takes them."""
+    at = next((i for i, (x, y) in enumerate(zip(before, after, strict=False)) if x != y), None)
+    if at is None:
+        at = min(len(before), len(after))
+    start = max(0, at - reach)
+    return before[start : at + reach], at - start, after[start : at + reach], at - start
 
 
 def _together_again(one: str, other: str) -> tuple[int, int]:
@@ -67,14 +76,14 @@ def _together_again(one: str, other: str) -> tuple[int, int]:
     return len(one), len(other)
 
 
-def _window(head: str, middle: str, tail: str, mark: tuple[str, str, str]) -> Text | None:
-    left, right, style = mark
-    if not (head or middle or tail):
+def _window(text: str, start: int, end: int, mark: tuple[str, str, str]) -> Text | None:
+    if not text:
         return None
+    left, right, style = mark
     result = Text(overflow="fold", no_wrap=False)
-    result.append(safe(head), "dim")
-    result.append(left + _shown(middle) + right, style)
-    result.append(safe(tail), "dim")
+    result.append(safe(text[:start]), "dim")
+    result.append(left + _shown(text[start:end]) + right, style)
+    result.append(safe(text[end:]), "dim")
     return result
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from values import APPEND, BREAK, session, turn
+from report_values import APPEND, BREAK, session, turn
 
 from prefixguard.reports import figures
 from prefixguard.turn import Cost, Usage

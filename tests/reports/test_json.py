@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from values import APPEND, BREAK, CLOCK, analysis, session, turn
+from report_values import APPEND, BREAK, CLOCK, analysis, session, turn
 
 from prefixguard.errors import InputError
 from prefixguard.exchange import Timing

@@ -7,7 +7,7 @@ import io
 
 from hypothesis import given
 from hypothesis import strategies as st
-from values import APPEND, BREAK, CLOCK, analysis, session, turn
+from report_values import APPEND, BREAK, CLOCK, analysis, session, turn
 
 from prefixguard.reports.csv import to_csv
 from prefixguard.reports.markdown import code, plain, to_markdown

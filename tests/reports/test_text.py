@@ -6,8 +6,8 @@ import io
 import re
 
 import pytest
+from report_values import APPEND, BREAK, CLOCK, PRICES, analysis, session, turn
 from rich.console import RenderableType
-from values import APPEND, BREAK, CLOCK, PRICES, analysis, session, turn
 
 from prefixguard.exchange import Timing
 from prefixguard.reports.text import console, explain_turn, render_report, sessions_table, turn_line

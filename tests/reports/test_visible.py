@@ -6,7 +6,7 @@ import unicodedata
 
 from hypothesis import given
 from hypothesis import strategies as st
-from values import BREAK
+from report_values import BREAK
 
 from prefixguard.reports.visible import one_line, safe, windows
 from prefixguard.turn import Divergence
