@@ -107,8 +107,8 @@ class ListPricer:
 
     def _look_up(self, asked: _Request) -> tuple[Rates | None, bool]:
         """The prices, and whether they change within the day."""
-        provider, is_listed = self._provider(asked)
-        found = _in_package(asked, provider) if is_listed else None
+        provider = self._provider(asked)
+        found = _in_package(asked, provider) if provider and not asked.terms.local else None
         rates, missing, by_the_hour = None, asked.terms.special, False
         if found is not None:
             seller, info = found
@@ -116,8 +116,10 @@ class ListPricer:
             missing -= _granted(seller, info, asked)
             by_the_hour = _changes_by_the_hour(info)
         for entry, where in self._entries:
-            # A surcharge of ours stands in for a price that the package lacks; once it has one, that holds.
-            spare = where != _CONTRACT and entry.term_names and not entry.term_names & missing
+            # List prices do not bind the user's own server. And a surcharge of ours stands in
+            # for a price that the package lacks; once it has one, that holds.
+            known = entry.term_names and not entry.term_names & missing
+            spare = where != _CONTRACT and (asked.terms.local or known)
             if not spare and any(
                 entry.holds_for(provider, asked.host, name, asked.at, asked.terms) for name in asked.names
             ):
@@ -132,28 +134,28 @@ class ListPricer:
         rates = replace(rates, default_lifetimes=self._default_lifetimes, doubts=rates.doubts + doubts)
         return rates, by_the_hour
 
-    def _provider(self, asked: _Request) -> tuple[str, bool]:
-        """Who bills the request, and whether list prices apply.
+    def _provider(self, asked: _Request) -> str:
+        """Who bills the request, as the package names it; "" where nobody can say.
 
         A host that nobody knows may be a gateway or a server of the user's
         own. Models that only their vendor serves show that it is a gateway.
         """
         for table in self._tables:
             if any(fnmatchcase(asked.host, pattern) for pattern in table.hosts):
-                return table.provider, not asked.terms.local
+                return table.provider
         if asked.host and not _is_private(asked.host) and (known := _by_url(asked.upstream)):
-            return known, not asked.terms.local
+            return known
         if asked.terms.local or asked.api in _LOCAL_APIS:
-            return "", False
+            return ""
         for name in asked.names:
             for table in self._tables:
                 if any(fnmatchcase(name, pattern) for pattern in table.vendor_of):
-                    return table.provider, True
+                    return table.provider
         if not asked.host:
             for name in asked.names:
                 if known := _by_model(name):
-                    return known, True
-        return "", False
+                    return known
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,11 @@ def test_an_hour_does_not_pay_when_turns_follow_each_other() -> None:
     assert "1h costs $0.7650 more" in advice.text
 
 
+@pytest.mark.parametrize(("gap", "written"), [(300, "100,000"), (301, "200,000")])
+def test_an_entry_lives_for_its_lifetime_and_not_a_second_longer(gap: float, written: str) -> None:
+    assert f"5m: {written} tokens written" in lifetime_advice([gap], [100_000, 100_000], RATES).text
+
+
 def test_pruning_pays_when_enough_turns_follow() -> None:
     # Freed 40,000 x 1 per turn; paid again 20,000 x (12.5 - 1) = 230,000: even after 5.75 turns.
     assert not pruning_advice(40_000, 20_000, 5, RATES, prompt=100_000, ttl="5m").pays

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.costs import ListPricer, PriceTable, Rate, Rates, Terms, price, storage_cost, terms_of
+from prefixguard.costs.tables import Price
 from prefixguard.errors import RuleError
 from prefixguard.rulebook import Rulebook, read_table
 from prefixguard.turn import Usage
@@ -57,6 +58,7 @@ def test_what_nobody_lists_has_no_price(
 def test_a_server_of_the_users_own_has_no_price_whatever_its_model_is_called(pricer: ListPricer) -> None:
     assert found(pricer, "deepseek-v4-pro", None, local=True) is None
     assert found(pricer, "claude-opus-5-5", "https://api.anthropic.com", local=True) is None
+    assert found(pricer, "qwen3-max", "https://dashscope-intl.aliyuncs.com", local=True) is None
 
 
 @pytest.mark.parametrize(
@@ -120,6 +122,48 @@ def test_a_rented_cache_costs_by_the_hour(pricer: ListPricer) -> None:
     assert rates is not None
     assert storage_cost(rates, 200_000, 2) == pytest.approx(200_000 * 2 * 4.5 / 1e6)
     assert storage_cost(Rates(Rate(1.0), Rate(1.0)), 200_000, 2) is None
+
+
+def test_an_entry_holds_from_its_first_day_until_the_day_before_its_end() -> None:
+    entry = Price(
+        models=("m-*",),
+        provider="p",
+        since=datetime.date(2026, 11, 2),
+        until=datetime.date(2026, 11, 5),
+        service_tier="flex",
+    )
+
+    def holds(day: int, model: str = "m-1", provider: str = "p", tier: str | None = "flex") -> bool:
+        at = datetime.datetime(2026, 11, day, 23, 59, tzinfo=datetime.UTC)
+        return entry.holds_for(provider, "", model, at, Terms(service_tier=tier))
+
+    assert [day for day in range(1, 8) if holds(day)] == [2, 3, 4]
+    assert not holds(3, model="n-1")
+    assert not holds(3, provider="q")
+    assert not holds(3, tier=None)
+
+
+def test_days_and_dates_add_up() -> None:
+    entry = Price(days=("sat",), dates=(datetime.date(2026, 11, 3),))
+    november = [datetime.datetime(2026, 11, day, tzinfo=datetime.UTC) for day in range(1, 9)]
+    assert [at.day for at in november if entry.holds_for("", "", "m", at, Terms())] == [3, 7]
+
+
+def test_a_surcharge_of_ours_gives_way_to_a_price_of_the_package() -> None:
+    ours = PriceTable(
+        date=datetime.date(2026, 11, 1),
+        source="test",
+        provider="openai",
+        vendor_of=("gpt-*",),
+        price=(Price(service_tier="flex", times=7.0), Price(speed="fast", times=3.0)),
+    )
+    pricer = ListPricer([ours])
+    flex = found(pricer, "gpt-5.1", "https://api.openai.com", service_tier="flex")
+    assert flex is not None
+    assert flex.uncached == Rate(0.625)
+    fast = found(pricer, "gpt-5.1", "https://api.openai.com", speed="fast")
+    assert fast is not None
+    assert fast.uncached == Rate(1.25 * 3)
 
 
 CONTRACT = """
