@@ -200,6 +200,15 @@ def _tolerant(text: str) -> Any:
 def _openai_responses(events: list[_Event]) -> _Event:
     response: _Event = {"object": "response", "output": []}
     items: dict[int, _Event] = {}
+    named: dict[str, int] = {}
+
+    def place(event: _Event) -> int:
+        """Where its item stands; llama.cpp before October 2026 gives only the item's id."""
+        index = event.get("output_index")
+        if isinstance(index, int):
+            return index
+        return named.setdefault(event.get("item_id") or event["item"].get("id", ""), len(named))
+
     for event in events:
         kind = event.get("type", "")
         if kind in ("response.completed", "response.incomplete", "response.failed", "response.done"):
@@ -210,15 +219,15 @@ def _openai_responses(events: list[_Event]) -> _Event:
         if isinstance(event.get("response"), dict):
             response.update(event["response"])
         elif kind in ("response.output_item.added", "response.output_item.done"):
-            items[event["output_index"]] = event["item"]
+            items[place(event)] = event["item"]
         elif kind == "response.output_text.delta":
-            item = items.setdefault(event["output_index"], {"type": "message", "role": "assistant"})
+            item = items.setdefault(place(event), {"type": "message", "role": "assistant"})
             content = item.setdefault("content", [])
             if not content:
                 content.append({"type": "output_text", "text": ""})
             content[-1]["text"] = content[-1].get("text", "") + event["delta"]
         elif kind == "response.function_call_arguments.delta":
-            item = items.setdefault(event["output_index"], {"type": "function_call"})
+            item = items.setdefault(place(event), {"type": "function_call"})
             item["arguments"] = item.get("arguments", "") + event["delta"]
     response["output"] = [items[i] for i in sorted(items)]
     return response
