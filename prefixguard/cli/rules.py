@@ -10,6 +10,7 @@ import click
 from prefixguard.caches.choose import cache_rules
 from prefixguard.caches.rule import CacheRule
 from prefixguard.errors import InputError
+from prefixguard.reports.manual import findings_page
 from prefixguard.reports.rules import (
     cache_page,
     caches_table,
@@ -20,6 +21,8 @@ from prefixguard.reports.rules import (
 from prefixguard.reports.text import console
 from prefixguard.rulebook import FindingRule, Rulebook
 
+type _Format = Literal["text", "json", "markdown"]
+
 
 @click.command()
 @click.argument("what", nargs=-1, metavar="[CODE|NAME]... | caches [RULE]...")
@@ -27,9 +30,13 @@ from prefixguard.rulebook import FindingRule, Rulebook
     "--seen-by", type=click.Choice(["lint", "wire", "server"]), help="Only findings that this can see."
 )
 @click.option(
-    "--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How to print it."
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    help="How to print it.",
 )
-def command(what: tuple[str, ...], seen_by: str | None, format_: Literal["text", "json"]) -> None:
+def command(what: tuple[str, ...], seen_by: str | None, format_: _Format) -> None:
     """The catalogue of findings, and the rules by which servers cache.
 
     \b
@@ -49,6 +56,9 @@ def command(what: tuple[str, ...], seen_by: str | None, format_: Literal["text",
         chosen = [rule for rule in chosen if seen_by in rule.seen_by]
     if format_ == "json":
         click.echo(rules_to_json(chosen), nl=False)
+        return
+    if format_ == "markdown":
+        click.echo(findings_page(chosen), nl=False)
         return
     paper = console()
     if what and all(_is_full_name(word) for word in what):
@@ -95,7 +105,9 @@ def _chosen_caches(rules: tuple[CacheRule, ...], words: tuple[str, ...]) -> list
     return chosen
 
 
-def _print_caches(rules: list[CacheRule], full: bool, format_: Literal["text", "json"]) -> None:
+def _print_caches(rules: list[CacheRule], full: bool, format_: _Format) -> None:
+    if format_ == "markdown":
+        raise InputError("rules caches: there is no markdown form of it; use text or json")
     if format_ == "json":
         click.echo(rules_to_json(rules), nl=False)
         return

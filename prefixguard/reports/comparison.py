@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 from prefixguard.reports import figures
 from prefixguard.reports.ranking import misses
-from prefixguard.turn import Session
+from prefixguard.turn import Cost, Session, Totals
 
 type _Value = float | int | None
 
@@ -65,6 +65,48 @@ def compare_sessions(before: Session, after: Session) -> list[Measure]:
         measure("cost", "cost", True, lambda s: s.totals.cost.actual, _money),
         measure("cost_avoidable", "avoidable cost", True, lambda s: s.totals.cost.avoidable, _money),
     ]
+
+
+def merged(name: str, sessions: Sequence[Session]) -> Session:
+    """Several sessions as one, for comparing whole logs; sums that are unknown in one are unknown.
+
+    Raises ValueError when there are none.
+    """
+    if len(sessions) == 1:
+        return sessions[0]
+    if not sessions:
+        raise ValueError("no sessions to merge")
+    turns = tuple(turn for session in sessions for turn in session.turns)
+    told = [turn.usage for turn in turns if turn.usage is not None and turn.usage.read is not None]
+    total = sum(usage.total for usage in told)
+    costs = [session.totals.cost for session in sessions]
+
+    def summed(amounts: list[float | None]) -> float | None:
+        known = [amount for amount in amounts if amount is not None]
+        return sum(known) if len(known) == len(amounts) else None
+
+    return Session(
+        id=name,
+        key_kind=sessions[0].key_kind,
+        key_name=sessions[0].key_name,
+        turns=turns,
+        totals=Totals(
+            turns=len(turns),
+            breaks=sum(session.totals.breaks for session in sessions),
+            breaks_deliberate=sum(session.totals.breaks_deliberate for session in sessions),
+            rebilled_tokens=sum(session.totals.rebilled_tokens for session in sessions),
+            hit_rate=sum(usage.read or 0 for usage in told) / total if total else None,
+            cost=Cost(
+                costs[0].currency,
+                summed([cost.actual for cost in costs]),
+                summed([cost.uncached for cost in costs]),
+                summed([cost.ideal for cost in costs]),
+                summed([cost.avoidable for cost in costs]),
+                any(cost.estimated for cost in costs),
+            ),
+            by_code={},
+        ),
+    )
 
 
 def codes(before: Session, after: Session) -> list[tuple[str, str, int, int]]:

@@ -38,7 +38,8 @@ CLOCK = Finding("PG101", "clock-in-prefix", "a time of day differs", primary=Tru
 
 def broken_turn(index: int) -> Turn:
     return Turn(
-        index, 0.0, 200, None, "", "", 0, None, None, "changed", "openai-chat", "m", None, (CLOCK,), index > 0,
+        index, 0.0, 200, None, "", "", 0, None, None, "changed", "openai-chat", "m", None,
+        (CLOCK,), index > 0,
         Tokens(100, 0, 90, 80, "estimate", exact=False), None, None, Timing(), Cost(),
     )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -67,6 +68,12 @@ def test_cache_rules_come_with_date_and_source() -> None:
     page = run("caches", "vllm").output
     assert "Grain" in page
     assert "16 tokens" in page
+
+
+def test_the_page_in_the_docs_is_current() -> None:
+    page = Path(__file__).parents[2] / "docs" / "findings.md"
+    made = run("--format", "markdown").output
+    assert page.read_text(encoding="utf-8") == made, "prefixguard rules --format markdown > docs/findings.md"
 
 
 @pytest.mark.parametrize(

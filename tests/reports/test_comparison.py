@@ -13,7 +13,7 @@ from rich.console import RenderableType
 
 from prefixguard.exchange import Exchange
 from prefixguard.prompt import Prompt, Segment
-from prefixguard.reports.comparison import compare_sessions, comparison_to_dict
+from prefixguard.reports.comparison import compare_sessions, comparison_to_dict, merged
 from prefixguard.reports.prompts import changed_parameters, compare_prompts, steps_to_json
 from prefixguard.reports.text import console
 from prefixguard.reports.text.difference import sessions_difference, turns_difference
@@ -150,3 +150,16 @@ def test_what_is_unknown_on_one_side_is_not_compared() -> None:
 def test_equal_sessions_are_said_to_be_equal() -> None:
     one, other = session([APPEND] * 2, "one"), session([APPEND] * 2, "other")
     assert "No difference in breaks" in printed(sessions_difference(one, other))
+
+
+def test_several_sessions_of_a_log_are_compared_as_one() -> None:
+    one, other = session([APPEND, BREAK], "one"), session([APPEND] * 2, "other")
+    both = merged("log", [one, other])
+    assert both.id == "log"
+    assert both.totals.turns == 4
+    assert both.totals.breaks == 1
+    assert both.totals.hit_rate == 3 * 1974 / (4 * 2079)
+    assert both.totals.cost.actual is not None
+    assert merged("log", [one]) is one
+    unpriced = session([turn(APPEND, cost=Cost())], "unpriced")
+    assert merged("log", [one, unpriced]).totals.cost.actual is None
