@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 import click
-import msgspec
 
+from prefixguard.reports.json import encode
 from prefixguard.reports.stored import stored_session, stored_table, stored_to_list
 from prefixguard.reports.text import console
 from prefixguard.store import Store
@@ -49,7 +49,7 @@ def command(
         found = [stored_session(row, (turn for _, turn in record.turns(row.id))) for row in chosen]
         name = record.name
     if format_ == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(stored_to_list(found)), indent=2))
+        click.echo(encode(stored_to_list(found), indent=2))
         return
     paper = console()
     if not found:

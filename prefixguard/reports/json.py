@@ -40,10 +40,7 @@ def to_json(analysis: Analysis, *, indent: int = 0) -> bytes:
 
     indent: spaces per level; 0 gives one compact line.
     """
-    encoded = _encode(analysis_to_dict(analysis))
-    if indent:
-        encoded = msgspec.json.format(encoded, indent=indent)
-    return encoded + b"\n"
+    return encode(analysis_to_dict(analysis), indent=indent) + b"\n"
 
 
 def analysis_to_dict(analysis: Analysis) -> Json:
@@ -198,7 +195,7 @@ def _cost(cost: Cost) -> Json:
 
 def turn_to_json(turn: Turn) -> bytes:
     """A turn with all that is known of it, for keeping. Not the public format: see `to_json`."""
-    return _encode(turn)
+    return encode(turn)
 
 
 def turn_from_json(data: bytes) -> Turn:
@@ -213,7 +210,13 @@ def turn_from_json(data: bytes) -> Turn:
         raise InputError(f"a kept turn cannot be read ({error}): analyse the session again") from error
 
 
-def _encode(value: object) -> bytes:
+def encode(value: object, *, indent: int = 0) -> bytes:
+    """A value of dictionaries, lists, structs and dataclasses as JSON in UTF-8, whatever its strings hold."""
+    encoded = _encoded(value)
+    return msgspec.json.format(encoded, indent=indent) if indent else encoded
+
+
+def _encoded(value: object) -> bytes:
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:

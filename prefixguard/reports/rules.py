@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import groupby
-from typing import Any
 
-import msgspec
 from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -17,6 +15,7 @@ from rich.text import Text
 from prefixguard.caches.rule import CacheRule
 from prefixguard.reports import figures
 from prefixguard.reports.advice import flow
+from prefixguard.reports.json import encode
 from prefixguard.reports.text.line import SEVERITY_STYLE
 from prefixguard.rulebook import FindingRule
 
@@ -178,5 +177,4 @@ def _time(seconds: int) -> str:
 
 def rules_to_json(rules: FindingRule | CacheRule | list[FindingRule] | list[CacheRule]) -> bytes:
     """Rules as they stand in the rulebook, as indented JSON with a final line end."""
-    value: Any = rules
-    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+    return encode(rules, indent=2) + b"\n"
