@@ -71,7 +71,7 @@ class BreakpointCache:
                 if tokens > ageless:
                     ageless, age, donor = tokens, t - entry.used, donor or entry.index
                 continue
-            if entry.ready is not None and t < entry.ready:
+            if not request.settled and entry.ready is not None and t < entry.ready:
                 raced = max(raced, tokens)
                 continue
             best, donor, age = tokens, entry.index, t - entry.used
@@ -94,10 +94,13 @@ class BreakpointCache:
         """Whether some breakpoint looks back as far as this block, itself counted as the first position."""
         return any(b >= boundary and 0 <= n - block < self._rule.lookback for b, n in reach)
 
-    def keep(self, request: Request) -> int:
+    def keep(self, request: Request, t: float) -> int:
         layout = request.layout
-        written = [layout.ends[b] for b, _ in breakpoints(self._rule, layout)]
-        return max((tokens for tokens in written if tokens >= self._minimum), default=0)
+        for boundary in sorted({b for b, _ in breakpoints(self._rule, layout)}, reverse=True):
+            entry = self._entries.get(layout.chain[boundary])
+            if entry is not None and entry.alive(t):
+                return layout.ends[boundary]
+        return 0
 
     def got(self, request: Request, boundary: int, tokens: int) -> int:
         layout = request.layout
@@ -126,7 +129,9 @@ class BreakpointCache:
                 if ttl is not None and entry.ttl is not None:
                     entry.ttl = max(entry.ttl, ttl)
             else:
-                self._entries[layout.chain[boundary]] = Entry(request.index, t, ttl, request.begun, request.routing)
+                self._entries[layout.chain[boundary]] = Entry(
+                    request.index, t, ttl, request.begun, request.routing
+                )
         self._refresh(request)
         if self._rule.automatic:
             start = layout.prompt.head_length

@@ -14,9 +14,8 @@ class Request:
 
     index: its exchange. t: seconds, when it was sent. begun: when its reply
     began, or None when nobody measured. routing: the value of the routing key.
-    reply: exact identities of the reply's segments. inside: for the first
-    segment that differs from an exchange with the same start, how many of its
-    tokens are shared (set by `Partial`).
+    reply: exact identities of the reply's segments. settled: the request answers
+    an earlier reply, so that whatever was sent before has been written by now.
     """
 
     index: int
@@ -25,7 +24,7 @@ class Request:
     layout: Layout
     routing: str | None = None
     reply: tuple[bytes, ...] = ()
-    reply_tokens: int = 0
+    settled: bool = False
 
 
 class Partial(Protocol):
@@ -61,8 +60,8 @@ class CacheModel(Protocol):
         """What the request can read, before it is observed itself."""
         ...
 
-    def keep(self, request: Request) -> int:
-        """What a pure append to this observed request would read of it, in tokens."""
+    def keep(self, request: Request, t: float) -> int:
+        """What a pure append at `t` to this observed request would read of it, in tokens."""
         ...
 
     def got(self, request: Request, boundary: int, tokens: int) -> int:

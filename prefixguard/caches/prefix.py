@@ -57,11 +57,14 @@ class PrefixCache:
         if self._rule.longest is not None and age > self._rule.longest:
             high = 0
         begun = self._begun.get(donor)
-        racing = begun is not None and request.t < begun
+        racing = not request.settled and begun is not None and request.t < begun
         return Readable(0 if racing else low, high, donor, common, ageless, high if racing else 0, 0, age)
 
-    def keep(self, request: Request) -> int:
+    def keep(self, request: Request, t: float) -> int:
         total = request.layout.total
+        last = self._last.get(request.layout.chain[-1])
+        if last is None or (self._rule.longest is not None and t - self._times[last] > self._rule.longest):
+            return 0
         return self.floor(total, total + 1)
 
     def got(self, request: Request, boundary: int, tokens: int) -> int:
@@ -127,7 +130,10 @@ class StateCache:
     def _state_at(self, chain: list[bytes], boundary: int) -> int:
         return next((i for i in range(boundary, 0, -1) if chain[i] in self._states), 0)
 
-    def keep(self, request: Request) -> int:
+    def keep(self, request: Request, t: float) -> int:
+        last = self._states.get(request.layout.chain[-1])
+        if last is None or (self._rule.longest is not None and t - self._times[last] > self._rule.longest):
+            return 0
         return self._floor(request.layout.total)
 
     def got(self, request: Request, boundary: int, tokens: int) -> int:

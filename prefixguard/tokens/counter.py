@@ -117,7 +117,9 @@ class Weights(msgspec.Struct, frozen=True):
     message: int = 4
     call: int = 6
     tool: int = 2
-    media: Mapping[str, int] = {"image": 1000, "document": 2000, "audio": 500, "file": 1000}
+    media: Mapping[str, int] = msgspec.field(
+        default_factory=lambda: {"image": 1000, "document": 2000, "audio": 500, "file": 1000}
+    )
 
 
 class Counter:

@@ -6,6 +6,7 @@ parameters included: equal chains mean equal prefixes, whoever sent them.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -52,10 +53,11 @@ class Layout:
 def lay_out(
     prompt: Prompt,
     counter: Counter,
-    keyed: KeyedParameters,
-    reported: int | None,
-    last_scale: float,
-    earlier: Layout | None,
+    keyed: KeyedParameters = KeyedParameters(),
+    *,
+    reported: int | None = None,
+    last_scale: float = 1.0,
+    earlier: Layout | None = None,
 ) -> Layout:
     """Counts a prompt and chains its identities, reusing what `earlier` shares with it.
 
@@ -74,9 +76,9 @@ def lay_out(
         ratio = reported / estimated
         scale = ratio if 0.4 <= ratio <= 2.5 else last_scale
     if scale == 1.0:
-        ends: list[int] = list(accumulate(counts, initial=0))
+        ends = array("q", accumulate(counts, initial=0))
     else:
-        ends = [int(end * scale + 0.5) for end in accumulate(counts, initial=0)]
+        ends = array("q", [int(end * scale + 0.5) for end in accumulate(counts, initial=0)])
     chain = _chain(prompt, keyed, earlier, common)
     return Layout(prompt, counts, ends, chain, _marks(prompt), keyed, scale)
 
@@ -146,7 +148,7 @@ def _parameters_digest(parameters: tuple[Parameter, ...]) -> bytes:
         return b"\0" * 16
     hasher = xxh3_128()
     for parameter in parameters:
-        hasher.update(f"{parameter.name}={parameter.value}\x1f")
+        hasher.update(f"{parameter.name}={parameter.value}\x1f".encode("utf-8", "surrogatepass"))
     return hasher.digest()
 
 

@@ -1,0 +1,746 @@
+"""The fold: for each exchange in time, what it continues, where it parts, why, and what it cost.
+
+The same fold serves a log (`analyze`), the live proxy (`Fold.step`, one
+exchange at a time) and simulations. It is pure: rules, tokenizers and templates
+are handed in, nothing is read and no clock is asked.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from prefixguard import __version__
+from prefixguard.caches.choose import Chooser, Choice, cache_rules
+from prefixguard.caches.model import Request
+from prefixguard.caches.rule import CacheRule
+from prefixguard.caches.slots import Slots
+from prefixguard.causes.domain import DomainTable, domain_parts, moved_part
+from prefixguard.causes.evidence import Catalogue, Evidence
+from prefixguard.causes.head import CauseTable, HeadCauses
+from prefixguard.causes.misses import Circumstances, miss_findings
+from prefixguard.causes.naming import name_divergence
+from prefixguard.causes.setup import setup_findings, switched_off, volatile_tail
+from prefixguard.causes.usage import usage_findings
+from prefixguard.costs import Pricer, cost_of_turn, sum_costs, terms_of
+from prefixguard.divergence import Parting, part, shape_difference, token_offset, windows
+from prefixguard.exchange import Exchange, SessionKey
+from prefixguard.finding import Finding
+from prefixguard.lineage import Lineage, Match, Node
+from prefixguard.measure import Numbers, by_ids, by_segments, partial_tokens
+from prefixguard.prompt import Parameter, Prompt, Segment
+from prefixguard.recurrence import Facts, relabel
+from prefixguard.rendering.template import ChatTemplate
+from prefixguard.rulebook import Rulebook
+from prefixguard.sessions import SessionKeyRules, body_fields, session_key
+from prefixguard.shape import LEAST_REBILLED, shape_of
+from prefixguard.timeline import Timeline, domain_of
+from prefixguard.tokens.choose import Counters, TokenizerTable
+from prefixguard.tokens.counter import Counter, Tokenizer
+from prefixguard.tokens.layout import KeyedParameters, Layout, lay_out
+from prefixguard.turn import (
+    Analysis,
+    CacheOutcome,
+    CodeTotal,
+    Cost,
+    Divergence,
+    Prices,
+    Session,
+    Shape,
+    Tokens,
+    Totals,
+    Turn,
+    Usage,
+    Verdict,
+)
+from prefixguard.wire.decoder import Decoder, UnreadableError
+from prefixguard.wire.usage import DecodedUsage, decode_usage
+
+__all__ = ["Analysis", "Fold", "Options", "analyze"]
+
+_LEAST_LOST = 256
+_LEAST_SIDE = 1024
+_ASSUMED_LATENCY = 1.0
+"""Seconds until a reply begins, where a log has no timing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a user may say about the analysis.
+
+    server: name of a cache rule, with options. template: the server's chat
+    template. tokenizer: counts everything. deliberate: codes that were decided
+    on. pricer: prices turns; without one, costs are unknown.
+    """
+
+    server: str | None = None
+    template: ChatTemplate | None = None
+    tokenizer: Tokenizer | None = None
+    deliberate: frozenset[str] = frozenset()
+    pricer: Pricer | None = None
+    local: bool = False
+    price_date: Any = None
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What is kept of an exchange for those that follow."""
+
+    node: Node
+    layout: Layout
+    request: Request
+    domain: str
+    parts: Mapping[str, str | None]
+    rule: CacheRule
+    rendered: Layout | None = None
+    rendered_request: Request | None = None
+    exchange_ids: Any = None
+
+
+@dataclass(slots=True)
+class _Thread:
+    """What a thread remembers: replies, changes of tools, codes that are said once only."""
+
+    tool_changes: int = 0
+    replies: list[Segment] = field(default_factory=list)
+    said: set[str] = field(default_factory=set)
+
+
+class Fold:
+    """The analysis of a stream of exchanges, in the order of their times."""
+
+    def __init__(self, rulebook: Rulebook | None = None, options: Options | None = None) -> None:
+        """Raises InputError or RuleError when an option or a rule is wrong."""
+        self.rulebook = rulebook or Rulebook()
+        self.options = options or Options()
+        rules = cache_rules(self.rulebook)
+        self._chooser = Chooser(rules, self.options.server)
+        self._decoder = Decoder({"*": _parameter_names(rules)})
+        self._counters = Counters(self.rulebook.table("tokenizers", TokenizerTable), self.options.tokenizer)
+        self._keys = self.rulebook.table("session-keys", SessionKeyRules)
+        self._accounts = self.rulebook.table("domains", DomainTable)
+        self._catalogue = Catalogue(self.rulebook.findings)
+        self._head = HeadCauses(self.rulebook.table("causes", CauseTable), self._catalogue)
+        self._lineage = Lineage()
+        self._timeline = Timeline()
+        self._slots: dict[str, Slots] = {}
+        self._seen: dict[int, _Seen] = {}
+        self._turns: list[Turn] = []
+        self._facts: list[Facts] = []
+        self._sessions: dict[str, SessionKey] = {}
+        self._threads: dict[tuple[str, int], _Thread] = defaultdict(_Thread)
+        self._thread_counts: dict[str, int] = {}
+        self._scales: dict[str, float] = {}
+        self._summaries: dict[str, set[bytes]] = defaultdict(set)
+
+    # -- one step ---------------------------------------------------------------------------
+
+    def step(self, exchange: Exchange) -> Turn:
+        """Takes the next exchange and says everything about it. Never raises on odd exchanges."""
+        index = len(self._turns)
+        decoded = _usage_of(exchange)
+        try:
+            prompt = self._decoder.prompt(exchange)
+        except UnreadableError as error:
+            turn, facts = self._unreadable(index, exchange, decoded, str(error)), Facts(False, 0.0)
+        else:
+            turn, facts = self._understood(index, exchange, prompt, decoded)
+        self._turns.append(turn)
+        self._facts.append(facts)
+        return turn
+
+    def _unreadable(self, index: int, exchange: Exchange, decoded: DecodedUsage | None, why: str) -> Turn:
+        key = self._key(exchange) or SessionKey("content", "", "unreadable")
+        self._sessions.setdefault(key.value, key)
+        usage = decoded.usage if decoded else None
+        return Turn(
+            index=index, t=exchange.t, status=exchange.status, upstream=exchange.upstream, domain="",
+            session=key.value, thread=0, parent=None, donor=None, shape="first", api="unknown", model=None,
+            divergence=None, findings=(), is_break=False,
+            tokens=Tokens(usage.total if usage else 0, 0, 0, 0, "none", False), usage=usage, cache=None,
+            timing=exchange.timing, cost=Cost(), aborted=exchange.aborted, note=why,
+        )  # fmt: skip
+
+    def _key(self, exchange: Exchange) -> SessionKey | None:
+        return session_key(exchange.headers, body_fields(exchange.request, self._keys), self._keys)
+
+    def _understood(
+        self, index: int, exchange: Exchange, prompt: Prompt, decoded: DecodedUsage | None
+    ) -> tuple[Turn, Facts]:
+        usage = decoded.usage if decoded else None
+        choice = self._choose(exchange, prompt, decoded)
+        rule = choice.rule
+        prompt = prompt.in_order(rule.rendered_order)
+        counter = self._counters.counter(prompt.model)
+        reply = self._decoder.reply(exchange)
+        key = self._key(exchange)
+        pool = f"{exchange.upstream or ''} {prompt.api}"
+        fresh = self._node(index, exchange, prompt, reply, key, pool, counter)
+        match = self._lineage.parent(fresh)
+        if match is not None and match.relation == "linked" and prompt.link is not None:
+            prompt, fresh = self._resolve(match.node, prompt, fresh, exchange, key, pool, counter)
+        self._place(fresh, match, key)
+        before = self._seen.get(match.node.index) if match else None
+        earlier = before.layout if before else None
+        if earlier is not None and earlier.prompt.order != prompt.order:
+            earlier = lay_out(earlier.prompt.in_order(prompt.order), counter, earlier.keyed, last_scale=earlier.scale)
+        layout = lay_out(
+            prompt, counter, _keyed(rule, prompt),
+            reported=usage.total if usage and usage.total else None,
+            last_scale=self._scales.get(fresh.session, 1.0), earlier=earlier,
+        )  # fmt: skip
+        self._scales[fresh.session] = layout.scale
+        parts = domain_parts(self._accounts, exchange, prompt)
+        domain = domain_of(rule, parts)
+        request = Request(
+            index, exchange.t, _begun(exchange), layout, _routing(rule, exchange, prompt),
+            tuple(s.exact for s in reply), settled=bool(match and match.echo),
+        )  # fmt: skip
+        seen = _Seen(fresh, layout, request, domain, parts, rule)
+        parting = part(earlier, layout, rule.blind) if earlier is not None else None
+        numbers = self._numbers(seen, before, earlier, parting, counter, exchange, match)
+        turn, facts = self._describe(
+            seen, before, earlier, match, parting, numbers, counter, exchange, choice, decoded, key
+        )
+        if exchange.status is None or exchange.status < 400:
+            self._observe(seen, exchange, turn)
+        return turn, facts
+
+    def _choose(self, exchange: Exchange, prompt: Prompt, decoded: DecodedUsage | None) -> Choice:
+        if exchange.rendered is not None and self.options.server is None:
+            name = exchange.rendered.engine.split()[0]
+            for rule in self._chooser.rules:
+                if name in (rule.name, *rule.aliases):
+                    return Choice(rule, f"engine {exchange.rendered.engine}")
+        dialect = decoded.dialect if decoded else None
+        return self._chooser.choose(exchange.upstream, prompt.model, prompt.api, dialect)
+
+    def _node(
+        self, index: int, exchange: Exchange, prompt: Prompt, reply: tuple[Segment, ...],
+        key: SessionKey | None, pool: str, counter: Counter,
+    ) -> Node:  # fmt: skip
+        total = exchange.timing.total_ms
+        return Node(
+            index, exchange.t, exchange.t + total / 1000 if total is not None else None, prompt, reply,
+            scope=f"{key.name}={key.value}" if key else pool, pool=pool,
+            weights=tuple(counter.segments(tuple(s for _, s in prompt.history))),
+            reply_weights=tuple(counter.segments(reply)), keyed=key is not None,
+        )  # fmt: skip
+
+    def _resolve(
+        self, parent: Node, prompt: Prompt, fresh: Node, exchange: Exchange,
+        key: SessionKey | None, pool: str, counter: Counter,
+    ) -> tuple[Prompt, Node]:  # fmt: skip
+        """A prompt whose start lives in an earlier response: history there, reply, then what is new."""
+        assert prompt.link is not None
+        if prompt.link.kind == "diagnostics":
+            return prompt, fresh
+        carried = (*parent.prompt.history, *(("", s) for s in parent.reply))
+        whole = replace(prompt, history=(*carried, *prompt.history))
+        return whole, self._node(fresh.index, exchange, whole, fresh.reply, key, pool, counter)
+
+    def _place(self, fresh: Node, match: Match | None, key: SessionKey | None) -> None:
+        """Gives a node its session and thread."""
+        parent = match.node if match else None
+        fresh.parent = parent
+        if key is not None:
+            fresh.session = key.value
+        elif parent is not None:
+            fresh.session = parent.session
+        else:
+            fresh.session = f"c{_root_digest(fresh)}"
+            while fresh.session in self._sessions:
+                fresh.session += "'"
+        self._sessions.setdefault(fresh.session, key or SessionKey("content", "", fresh.session))
+        if parent is not None and parent.session == fresh.session and match is not None:
+            branches = match.relation == "quoted" or (parent.echoed and match.echo)
+            if not branches:
+                fresh.thread = parent.thread
+                return
+        fresh.thread = self._thread_counts.get(fresh.session, 0)
+        self._thread_counts[fresh.session] = fresh.thread + 1
+
+    # -- numbers ----------------------------------------------------------------------------
+
+    def _numbers(
+        self, seen: _Seen, before: _Seen | None, earlier: Layout | None, parting: Parting | None,
+        counter: Counter, exchange: Exchange, match: Match | None,
+    ) -> Numbers:  # fmt: skip
+        cache = self._timeline.model(seen.domain, seen.rule, seen.layout.prompt.model)
+        parent_index = match.node.index if match else None
+        partial = partial_tokens(self._layout_of, counter, parent_index)
+        readable = cache.read(seen.request, partial)
+        if switched_off(seen.rule, seen.layout):
+            readable = replace(readable, low=0, high=0)
+        parent_cache = None
+        if before is not None:
+            parent_cache = self._timeline.model(before.domain, before.rule, before.layout.prompt.model)
+        parent_request = replace(before.request, layout=earlier) if before and earlier is not None else None
+        numbers = by_segments(
+            seen.layout, earlier, parting, readable, cache, parent_cache, seen.request, parent_request, counter
+        )
+        if exchange.rendered is not None:
+            slots = self._slots.setdefault(seen.domain, Slots(seen.rule.slots or 1))
+            seen.exchange_ids = exchange.rendered
+            ids = before.exchange_ids.prompt if before and before.exchange_ids is not None else None
+            return by_ids(exchange.rendered.prompt, ids, numbers, seen.rule, slots, earlier)
+        if self.options.template is not None:
+            return self._by_template(self.options.template, seen, before, counter, exchange, numbers)
+        return numbers
+
+    def _by_template(
+        self, template: ChatTemplate, seen: _Seen, before: _Seen | None, counter: Counter,
+        exchange: Exchange, fallback: Numbers,
+    ) -> Numbers:  # fmt: skip
+        """The same numbers on the text that the chat template makes of the request."""
+        from prefixguard.wire.completions import prompt_text
+
+        text = template.render(exchange)
+        if text is None:
+            return fallback
+        rendered = Prompt("rendered", seen.layout.prompt.model, (), (), tuple(("", s) for s in prompt_text(text)), raw=True)
+        layout = lay_out(rendered, counter, seen.layout.keyed, last_scale=1.0)
+        request = replace(seen.request, layout=layout, reply=())
+        cache = self._timeline.model(f"rendered {seen.domain}", seen.rule, seen.layout.prompt.model)
+        seen.rendered, seen.rendered_request = layout, request
+        earlier = before.rendered if before else None
+        layouts = {index: s.rendered for index, s in self._seen.items() if s.rendered is not None}
+        readable = cache.read(request, partial_tokens(layouts.get, counter, before.node.index if before else None))
+        parting = part(earlier, layout) if earlier is not None else None
+        if parting is not None and earlier is not None and parting.char >= len(earlier.prompt.segments[0].text):
+            parting = None  # the earlier text is a prefix of this one
+        numbers = by_segments(
+            layout, earlier, parting, readable, cache, cache, request,
+            before.rendered_request if before else None, counter,
+        )  # fmt: skip
+        return replace(numbers, method="template", exact=counter.exact)
+
+    def _layout_of(self, index: int) -> Layout | None:
+        seen = self._seen.get(index)
+        return seen.layout if seen else None
+
+    # -- words ------------------------------------------------------------------------------
+
+    def _describe(
+        self, seen: _Seen, before: _Seen | None, earlier: Layout | None, match: Match | None,
+        parting: Parting | None, numbers: Numbers, counter: Counter, exchange: Exchange, choice: Choice,
+        decoded: DecodedUsage | None, key: SessionKey | None,
+    ) -> tuple[Turn, Facts]:  # fmt: skip
+        fresh, layout, rule = seen.node, seen.layout, seen.rule
+        prompt = layout.prompt
+        usage = decoded.usage if decoded else None
+        thread = self._threads[fresh.session, fresh.thread]
+        ok = exchange.status is None or exchange.status < 400
+        lost, again = (numbers.lost, numbers.rebilled) if numbers.parted else (0, 0)
+        unseen = (numbers.method in ("server", "template")) and parting is None and numbers.parted
+        shape = shape_of(match, fresh, parting or (_somewhere(prompt) if unseen else None), lost, again)
+        moved = moved_part(before.parts, seen.parts) if before and rule.hosted else None
+        routing = self._routing_change(rule, before, seen)
+        tolerance = rule.grain if numbers.exact else max(rule.grain, round(0.03 * layout.total))
+        verdict = _verdict(usage, numbers, tolerance)
+        reported = usage.read if usage else None
+        confirmed = _confirmed(parting, numbers, reported, rule)
+        findings: list[Finding] = []
+        is_break = False
+        if parting is not None and earlier is not None and match is not None and shape in ("changed", "side"):
+            evidence = Evidence(
+                fresh, match, earlier, layout, parting, rule, numbers.readable, numbers.keep, numbers.got
+            )
+            named = self._named(evidence, shape, thread)
+            is_break = (
+                confirmed and moved is None and ok and self._breaks(shape, named, numbers, lost, again)
+            )
+            findings += named if is_break else [f.but(severity="info") for f in named]
+        elif unseen and shape == "changed" and again >= LEAST_REBILLED:
+            is_break = ok
+            findings.append(
+                self._catalogue.finding(
+                    "PG701", "the requests are append-only, but the chat template renders earlier turns anew",
+                    evidence=f"{numbers.shared:,} of {numbers.keep:,} tokens stay the same", primary=True, by="server",
+                )
+            )  # fmt: skip
+        note = shape_difference(earlier.prompt, prompt) if earlier is not None and parting is None else None
+        if note is not None:
+            findings.append(self._shape_finding(note))
+        findings += self._remarks(seen, before, earlier, match, parting, numbers, shape, exchange, decoded, thread)
+        findings += miss_findings(
+            self._catalogue,
+            Circumstances(
+                rule, numbers.readable, numbers.keep, parting is not None and shape == "changed", moved, routing,
+                rule.routing[0] if rule.routing else "", layout.total, usage, verdict, tolerance,
+                _longest_ttl(rule, layout), bool(switched_off(rule, layout)),
+            ),
+        ) if ok else []  # fmt: skip
+        visible = parting or note
+        turn = Turn(
+            index=fresh.index, t=exchange.t, status=exchange.status, upstream=exchange.upstream,
+            domain=seen.domain, session=fresh.session, thread=fresh.thread,
+            parent=match.node.index if match else None, donor=numbers.readable.donor, shape=shape,
+            api=prompt.api, model=prompt.model,
+            divergence=self._divergence(match, visible, layout, earlier, counter, numbers) if visible and match else None,
+            findings=tuple(findings), is_break=is_break,
+            tokens=Tokens(numbers.prompt, numbers.shared, lost, again, numbers.method, numbers.exact), usage=usage,
+            cache=CacheOutcome(
+                rule.name, choice.decided_by, rule.verified, numbers.readable.low, numbers.readable.high,
+                reported, verdict,
+            ),
+            timing=exchange.timing, cost=self._cost(exchange, prompt, numbers, decoded, rule, shape), aborted=exchange.aborted,
+        )  # fmt: skip
+        tail = _tail_roles(prompt)
+        freed = _freed(earlier, layout) if earlier is not None and is_break else 0.0
+        return turn, Facts("user" in tail, freed)
+
+    def _named(self, evidence: Evidence, shape: Shape, thread: _Thread) -> list[Finding]:
+        if shape == "side":
+            text = "a helper request quotes the history behind another prefix and reads nothing of its cache"
+            side = self._catalogue.finding("PG511", text, pointer=evidence.parting.pointer, primary=True)
+            return [side]
+        named = name_divergence(
+            self._catalogue, self._head, evidence,
+            replies=thread.replies,
+            summaries=frozenset(self._summaries[evidence.fresh.session]),
+            tools_changed_before=thread.tool_changes > 0,
+        )  # fmt: skip
+        old = evidence.parting.old
+        if evidence.rule.kind == "breakpoint" and old is not None and old.mark is not None:
+            named.append(
+                self._catalogue.finding(
+                    "PG501", "a breakpoint stands on a block that changes", pointer=evidence.parting.pointer,
+                    severity="info",
+                )
+            )  # fmt: skip
+        return named
+
+    def _breaks(self, shape: Shape, named: list[Finding], numbers: Numbers, lost: int, again: int) -> bool:
+        if shape == "side":
+            return again >= max(_LEAST_SIDE, numbers.keep // 4)
+        return again >= LEAST_REBILLED or (named[0].code == "PG303" and lost >= _LEAST_LOST)
+
+    def _shape_finding(self, note: Parting) -> Finding:
+        old, new = note.old, note.new
+        assert old is not None and new is not None
+        return self._catalogue.finding(
+            "PG208", f"the same text as {_shape_word(new.shape)} where it was {_shape_word(old.shape)}",
+            pointer=note.pointer, severity="info",
+        )  # fmt: skip
+
+    def _remarks(
+        self, seen: _Seen, before: _Seen | None, earlier: Layout | None, match: Match | None,
+        parting: Parting | None, numbers: Numbers, shape: Shape, exchange: Exchange,
+        decoded: DecodedUsage | None, thread: _Thread,
+    ) -> list[Finding]:  # fmt: skip
+        """Findings that do not explain a divergence; those about settings are said once per thread."""
+        rule, layout = seen.rule, seen.layout
+        minimum = rule.minimum_for(layout.prompt.model)
+        grand = before.node.parent if before else None
+        grand_seen = self._seen.get(grand.index) if grand else None
+        found = setup_findings(
+            self._catalogue, rule, layout, earlier, grand_seen.layout if grand_seen else None,
+            numbers.readable, minimum,
+        )  # fmt: skip
+        if parting is not None and earlier is not None:
+            if shape in ("rewind", "fork", "append", "changed") and rule.kind == "breakpoint" and parting.parameter is None:
+                if volatile_tail(rule, earlier, parting.boundary, minimum):
+                    found.append(
+                        self._catalogue.finding(
+                            "PG509", "the only cached position ends in a block that is replaced on each request",
+                            pointer=parting.pointer,
+                        )
+                    )  # fmt: skip
+            old, new = parting.old, parting.new
+            if (
+                shape in ("rewind", "fork") and old is not None and new is not None and old.role == new.role
+                and parting.char == len(old.text) > 0
+            ):  # fmt: skip
+                found.append(
+                    self._catalogue.finding(
+                        "PG210", "a message was merged into the one before it", pointer=parting.pointer, severity="info"
+                    )
+                )
+        if match is not None and match.node.reply and shape == "append" and not match.echo:
+            found += self._not_echoed(match, layout.prompt)
+        found += usage_findings(self._catalogue, rule, layout.prompt, exchange, decoded)
+        repeated = ("PG502", "PG505", "PG506", "PG210", "PG803")
+        kept = [f for f in found if f.code in repeated or f.code not in thread.said]
+        thread.said.update(f.code for f in kept)
+        return kept
+
+    def _not_echoed(self, match: Match, prompt: Prompt) -> list[Finding]:
+        """The server's reply came back as something else: the cached reply is of no use."""
+        at = len(match.node.prompt.history)
+        if at >= len(prompt.history) or prompt.history[at][1].role != "assistant":
+            return []
+        if sum(match.node.reply_weights) < LEAST_REBILLED:
+            return []
+        base, segment = prompt.history[at]
+        return [
+            self._catalogue.finding(
+                "PG307", "the assistant message differs from the reply that the server gave",
+                pointer=base + segment.pointer, severity="info",
+            )
+        ]  # fmt: skip
+
+    def _divergence(
+        self, match: Match, parting: Parting, layout: Layout, earlier: Layout | None, counter: Counter, numbers: Numbers
+    ) -> Divergence:
+        before, before_at, after, after_at = windows(parting)
+        group = layout.prompt.group(parting.boundary) if parting.boundary < len(layout.counts) else "history"
+        offset = token_offset(layout, parting.boundary, parting.char, counter)
+        if numbers.method == "server":
+            offset = numbers.shared
+        return Divergence(
+            against=match.node.index, within="parent" if parting.within == "parent" else "turn",
+            pointer=parting.pointer, kind=parting.kind,
+            certainty="certain" if numbers.method in ("server", "template") else parting.certainty,
+            char_offset=parting.char, token_offset=offset, before=before, after=after,
+            before_at=before_at, after_at=after_at,
+            group="parameters" if parting.parameter else group,
+        )  # fmt: skip
+
+    def _routing_change(
+        self, rule: CacheRule, before: _Seen | None, seen: _Seen
+    ) -> tuple[str | None, str | None] | None:
+        if not rule.routing or before is None:
+            return None
+        old, new = before.request.routing, seen.request.routing
+        if old != new:
+            return old, new
+        return (None, None) if new is None and rule.name == "openai-5.6" else None
+
+    def _cost(
+        self, exchange: Exchange, prompt: Prompt, numbers: Numbers, decoded: DecodedUsage | None,
+        rule: CacheRule, shape: Shape,
+    ) -> Cost:  # fmt: skip
+        if self.options.pricer is None or decoded is None:
+            return Cost()
+        terms = terms_of(
+            _plain(exchange.request, ("service_tier", "speed", "inference_geo")), _response(exchange),
+            price_date=self.options.price_date, local=not rule.hosted or self.options.local,
+        )  # fmt: skip
+        minimum = rule.minimum_for(prompt.model)
+        ideal = numbers.keep if shape in ("append", "retry", "changed", "side") else decoded.usage.read
+        writes = rule.kind == "breakpoint" and decoded.usage.total >= minimum
+        return cost_of_turn(
+            self.options.pricer, prompt.model, prompt.api, exchange.upstream, decoded.usage, exchange.t,
+            ideal_read=ideal or 0, rule_write_ttl=next(iter(rule.ttl), None) if writes else None,
+            options=terms, beside=decoded.beside,
+        )  # fmt: skip
+
+    # -- memory -----------------------------------------------------------------------------
+
+    def _observe(self, seen: _Seen, exchange: Exchange, turn: Turn) -> None:
+        node = seen.node
+        thread = self._threads[node.session, node.thread]
+        if node.parent is not None and turn.shape in ("append", "changed") and not node.parent.echoed:
+            node.parent.echoed = any(s.role == "assistant" for _, s in node.prompt.history[len(node.parent.prompt.history):]) or turn.shape == "changed"
+        if turn.divergence is not None and turn.divergence.group == "tools":
+            thread.tool_changes += 1
+        thread.replies += node.reply
+        if turn.shape in ("side", "first") or node.thread > 0:
+            self._summaries[node.session].update(s.alike for s in node.reply)
+        self._lineage.add(node, _response_ids(exchange))
+        self._seen[node.index] = seen
+        self._timeline.model(seen.domain, seen.rule, node.prompt.model).observe(seen.request)
+        if seen.rendered_request is not None:
+            self._timeline.model(f"rendered {seen.domain}", seen.rule, node.prompt.model).observe(seen.rendered_request)
+        if exchange.rendered is not None:
+            slots = self._slots.setdefault(seen.domain, Slots(seen.rule.slots or 1))
+            slots.observe(node.index, exchange.rendered.prompt, exchange.rendered.reply)
+
+    # -- the whole --------------------------------------------------------------------------
+
+    def turns(self) -> list[Turn]:
+        """All turns so far, with recurrence over what has been seen."""
+        chosen = [code for code in self.rulebook.findings if self._catalogue.can_be_deliberate(code)]
+        by_session: dict[str, list[int]] = defaultdict(list)
+        for i, turn in enumerate(self._turns):
+            by_session[turn.session].append(i)
+        found: list[Turn] = list(self._turns)
+        for places in by_session.values():
+            labelled = relabel(
+                [self._turns[i] for i in places], [self._facts[i] for i in places], chosen, self.options.deliberate
+            )
+            for i, turn in zip(places, labelled, strict=True):
+                found[i] = turn
+        return found
+
+    def result(self) -> Analysis:
+        """Everything, by session, in the order in which the sessions began."""
+        by_session: dict[str, list[Turn]] = {}
+        for turn in self.turns():
+            by_session.setdefault(turn.session, []).append(turn)
+        prices: Prices | None = self.options.pricer.prices if self.options.pricer else None
+        sessions = tuple(
+            Session(name, self._sessions[name].kind, self._sessions[name].name, tuple(turns), totals(turns))
+            for name, turns in by_session.items()
+        )
+        return Analysis(__version__, prices, sessions)
+
+
+def analyze(
+    exchanges: Iterable[Exchange], rulebook: Rulebook | None = None, options: Options | None = None
+) -> Analysis:
+    """The analysis of a log. Exchanges are taken in the order given. Raises InputError for wrong options."""
+    fold = Fold(rulebook, options)
+    for exchange in exchanges:
+        fold.step(exchange)
+    return fold.result()
+
+
+def totals(turns: list[Turn]) -> Totals:
+    """Sums over turns."""
+    reported = [t.usage for t in turns if t.usage is not None and t.usage.read is not None]
+    prompt = sum(u.total for u in reported)
+    breaks = [t for t in turns if t.is_break]
+    codes: dict[str, list[Turn]] = defaultdict(list)
+    for turn in turns:
+        for code in {f.code for f in turn.findings}:
+            codes[code].append(turn)
+    by_code = {}
+    for code in sorted(codes):
+        mine = [t for t in codes[code] if t.is_break and any(f.code == code and f.primary for f in t.findings)]
+        money = [t.cost.avoidable for t in mine if t.cost.avoidable is not None]
+        by_code[code] = CodeTotal(
+            len(codes[code]), sum(t.tokens.rebilled for t in mine), sum(money) if money else None
+        )
+    billed = [t.cost for t in turns if t.status is None or t.status < 400]
+    return Totals(
+        turns=len(turns),
+        breaks=len(breaks),
+        breaks_deliberate=sum(1 for t in breaks if not t.is_fault),
+        rebilled_tokens=sum(t.tokens.rebilled for t in breaks),
+        hit_rate=sum(u.read or 0 for u in reported) / prompt if prompt else None,
+        cost=sum_costs(billed),
+        by_code=by_code,
+    )
+
+
+# -- small readings ---------------------------------------------------------------------------
+
+
+def _parameter_names(rules: tuple[CacheRule, ...]) -> tuple[str, ...]:
+    names: dict[str, None] = {}
+    for rule in rules:
+        for level in rule.levels.values():
+            names.update(dict.fromkeys(level))
+        names.update(dict.fromkeys(switch.name for switch in rule.off))
+        names.update(dict.fromkeys(rule.routing))
+        names.update(dict.fromkeys(rule.domain))
+    return tuple(name for name in names if name not in ("model", "host", "account"))
+
+
+def _keyed(rule: CacheRule, prompt: Prompt) -> KeyedParameters:
+    levels: dict[str, list[Parameter]] = {"top": [], "head": [], "history": [], "unknown": []}
+    for parameter in prompt.parameters:
+        level = rule.level(parameter.name)
+        if level is not None:
+            levels[level].append(parameter)
+    return KeyedParameters(*(tuple(levels[name]) for name in ("top", "head", "history", "unknown")))
+
+
+def _usage_of(exchange: Exchange) -> DecodedUsage | None:
+    body = _response(exchange) if exchange.usage is None else _plain(exchange.usage, None)
+    return decode_usage(body) if body else None
+
+
+def _response(exchange: Exchange) -> dict[str, Any] | None:
+    return _plain(exchange.response, None) if exchange.response is not None else None
+
+
+def _plain(raw: bytes, names: tuple[str, ...] | None) -> dict[str, Any]:
+    """A JSON object's fields, or those named; {} for anything else."""
+    try:
+        if names is None:
+            value = msgspec.json.decode(raw)
+            return value if isinstance(value, dict) else {}
+        fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+        return {name: msgspec.json.decode(fields[name]) for name in names if name in fields}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+
+
+def _begun(exchange: Exchange) -> float | None:
+    timing = exchange.timing
+    ms = timing.first_token_ms if timing.first_token_ms is not None else timing.total_ms
+    return exchange.t + (ms / 1000 if ms is not None else _ASSUMED_LATENCY)
+
+
+def _routing(rule: CacheRule, exchange: Exchange, prompt: Prompt) -> str | None:
+    values = {p.name: p.value.strip('"') for p in prompt.parameters}
+    return next((v for name in rule.routing if (v := exchange.headers.get(name) or values.get(name))), None)
+
+
+def _root_digest(fresh: Node) -> str:
+    from prefixguard.wire.identity import digest
+
+    return digest(f"{fresh.t}", *(e.hex() for e in fresh.prompt.exacts[:64])).hex()[:10]
+
+
+def _verdict(usage: Usage | None, numbers: Numbers, tolerance: int) -> Verdict:
+    if usage is None or usage.read is None:
+        return "not-reported"
+    slack = 0 if numbers.exact and numbers.method == "server" else tolerance
+    if usage.read < numbers.readable.low - slack:
+        return "less"
+    if usage.read > numbers.readable.high + slack:
+        return "more"
+    return "as-predicted"
+
+
+def _confirmed(parting: Parting | None, numbers: Numbers, reported: int | None, rule: CacheRule) -> bool:
+    """Whether a divergence that only some servers see was seen by this one."""
+    if parting is None or parting.certainty == "certain" or numbers.method == "server":
+        return True
+    if reported is None or reported >= numbers.keep - rule.grain:
+        return False
+    return reported <= numbers.got + max(rule.grain, round(0.03 * numbers.prompt))
+
+
+def _somewhere(prompt: Prompt) -> Parting:
+    """Stands for a divergence that only the rendered prompt has."""
+    return Parting(0, 0, "changed", "certain", "", "turn")
+
+
+def _longest_ttl(rule: CacheRule, layout: Layout) -> str | None:
+    asked = [mark.ttl for _, mark in layout.marks if mark.ttl]
+    return max(asked, key=lambda ttl: rule.ttl_seconds(ttl) or 0, default=None)
+
+
+def _tail_roles(prompt: Prompt) -> set[str]:
+    roles: set[str] = set()
+    for _, segment in reversed(prompt.history):
+        if segment.role == "assistant":
+            break
+        roles.add(segment.role)
+    return roles
+
+
+def _freed(earlier: Layout, later: Layout) -> float:
+    """The part of the earlier prompt that the later one no longer sends, 0 to 1."""
+    there = {s.alike for s in later.prompt.segments}
+    gone = sum(c for s, c in zip(earlier.prompt.segments, earlier.counts, strict=True) if s.alike not in there)
+    known = {s.alike for s in earlier.prompt.segments}
+    new = sum(
+        c
+        for s, c in zip(later.prompt.segments[: len(earlier.counts)], later.counts, strict=False)
+        if s.alike not in known
+    )
+    total = sum(earlier.counts)
+    return max(0, gone - new) / total if total else 0.0
+
+
+def _shape_word(shape: str) -> str:
+    return "a string" if shape == "string" else "a list of blocks"
+
+
+def _response_ids(exchange: Exchange) -> tuple[str, ...]:
+    if exchange.response is None:
+        return ()
+    fields = _plain(exchange.response, ("id", "conversation"))
+    conversation = fields.get("conversation")
+    names = [fields.get("id"), conversation.get("id") if isinstance(conversation, dict) else conversation]
+    return tuple(name for name in names if isinstance(name, str) and name)

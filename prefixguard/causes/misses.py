@@ -1,0 +1,112 @@
+"""Why fewer tokens were cached than a pure append could have had, when the client sent nothing wrong (PG6xx, PG703, PG804)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prefixguard.caches.model import Readable
+from prefixguard.caches.rule import CacheRule
+from prefixguard.causes.evidence import Catalogue
+from prefixguard.finding import Finding
+from prefixguard.turn import Usage, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What surrounded a turn.
+
+    keep: tokens of the parent that an append would have read. moved: which part
+    of the domain differs from the parent's ("host", "account"), or None.
+    routing: (before, now) of the routing key when it matters and differs.
+    asked_ttl: the longest lifetime that the client asked for.
+    """
+
+    rule: CacheRule
+    readable: Readable
+    keep: int
+    parted: bool
+    moved: str | None
+    routing: tuple[str | None, str | None] | None
+    routing_name: str
+    total: int
+    usage: Usage | None
+    verdict: Verdict
+    tolerance: int
+    asked_ttl: str | None
+    off: bool
+
+
+def miss_findings(catalogue: Catalogue, facts: Circumstances) -> list[Finding]:
+    """The findings that account for a miss; PG804 when none does."""
+    found = []
+    readable, rule = facts.readable, facts.rule
+    reported = facts.usage.read if facts.usage is not None else None
+    missed = reported is None or reported < facts.keep - facts.tolerance
+    if facts.moved and facts.keep and missed:
+        code = "PG604" if facts.moved == "account" else "PG603"
+        found.append(
+            catalogue.finding(
+                code, f"the {facts.moved} differs from the turn before; its cache holds nothing of this session",
+                by="client",
+            )
+        )  # fmt: skip
+    if facts.routing is not None and not facts.moved:
+        before, now = facts.routing
+        if now is None and before is None:
+            text = f"{facts.routing_name} is not set; this server matches prefixes well only with it"
+        else:
+            text = f"{facts.routing_name} changed: {before or 'unset'} → {now or 'unset'}"
+        found.append(catalogue.finding("PG508", text, pointer=f"/{facts.routing_name}"))
+    if readable.ageless > readable.high and (reported is None or reported < readable.ageless - facts.tolerance):
+        found.append(_expired(catalogue, readable, sure=True))
+    elif (
+        rule.hosted and rule.idle and readable.age is not None and readable.age > rule.idle
+        and reported is not None and reported < readable.high - facts.tolerance
+    ):  # fmt: skip
+        found.append(_expired(catalogue, readable, sure=False))
+    if readable.raced > readable.high and (reported is None or reported < readable.raced - facts.tolerance):
+        found.append(
+            catalogue.finding(
+                "PG605", f"{readable.raced:,} tokens were being written by a parallel request that had not begun to answer",
+                by="client",
+            )
+        )  # fmt: skip
+    found += _downgraded(catalogue, facts)
+    rounding = readable.common - readable.high
+    if rule.grain >= 512 and readable.high < readable.common and 256 <= rounding < rule.grain + 256:
+        found.append(
+            catalogue.finding(
+                "PG703", f"{rounding:,} shared tokens lie in an unfinished block of {rule.grain:,}", by="server"
+            )
+        )
+    explained = found or facts.off or facts.parted
+    if facts.verdict == "less" and not explained:
+        found.append(
+            catalogue.finding(
+                "PG804",
+                f"the prefix is unchanged, yet {reported:,} tokens were read and at least {readable.low:,} expected",
+                severity="info" if rule.hosted else "warning", by="server", confidence="medium",
+            )
+        )  # fmt: skip
+    return found
+
+
+def _expired(catalogue: Catalogue, readable: Readable, *, sure: bool) -> Finding:
+    age = f"{readable.age:,.0f} s" if readable.age is not None else "a while"
+    return catalogue.finding(
+        "PG601", f"the entry had expired: it was last used {age} before",
+        by="time", confidence="high" if sure else "medium",
+    )  # fmt: skip
+
+
+def _downgraded(catalogue: Catalogue, facts: Circumstances) -> list[Finding]:
+    usage = facts.usage
+    if usage is None or facts.asked_ttl in (None, "5m") or not usage.write.get("5m"):
+        return []
+    if any(tokens for ttl, tokens in usage.write.items() if ttl != "5m"):
+        return []
+    return [
+        catalogue.finding(
+            "PG607", f"asked for a lifetime of {facts.asked_ttl}, the server wrote 5m entries", by="server"
+        )
+    ]

@@ -1,0 +1,78 @@
+"""Names a divergence: by where it lies, the parameters', tools', head's or history's causes are asked."""
+
+from __future__ import annotations
+
+from collections import Counter as Multiset
+from collections.abc import Sequence
+
+from prefixguard.causes.evidence import Catalogue, Evidence
+from prefixguard.causes.form import same_content
+from prefixguard.causes.head import HeadCauses
+from prefixguard.causes.history import history_change
+from prefixguard.causes.parameters import parameter_change
+from prefixguard.causes.tools import tool_change
+from prefixguard.finding import Finding
+from prefixguard.prompt import Segment
+
+
+def name_divergence(
+    catalogue: Catalogue,
+    head: HeadCauses,
+    evidence: Evidence,
+    *,
+    replies: Sequence[Segment] = (),
+    summaries: frozenset[bytes] = frozenset(),
+    tools_changed_before: bool = False,
+) -> list[Finding]:
+    """The findings for a divergence, the primary one first."""
+    parting = evidence.parting
+    a, b = evidence.earlier.prompt, evidence.later.prompt
+    if parting.parameter is not None:
+        first = parameter_change(catalogue, *parting.parameter)
+        return [first.but(primary=True)]
+    group = b.group(parting.boundary) if parting.new is not None else a.group(parting.boundary)
+    old_group = a.group(parting.boundary) if parting.old is not None else group
+    if "tools" in (group, old_group):
+        found = tool_change(catalogue, evidence, per_turn=tools_changed_before)
+        if found.code in ("PG401", "PG402", "PG403", "PG404") and _head_replaced(evidence):
+            mode = catalogue.finding("PG410", "tools and system text changed together", pointer=parting.pointer)
+            return [mode.but(primary=True), found]
+        return [found.but(primary=True), *_behind(catalogue, head, evidence)]
+    if "head" in (group, old_group):
+        return [head_change(catalogue, head, evidence).but(primary=True)]
+    return [history_change(catalogue, evidence, replies, summaries).but(primary=True)]
+
+
+def head_change(catalogue: Catalogue, head: HeadCauses, evidence: Evidence) -> Finding:
+    """The finding for a difference in the system text."""
+    old, new = evidence.parting.old, evidence.parting.new
+    if old is not None and new is not None and old.alike == new.alike and old.exact != new.exact:
+        return same_content(catalogue, old, new, evidence.parting.pointer)
+    return head.name(evidence)
+
+
+def _head_replaced(evidence: Evidence) -> bool:
+    """Whether less than half of the earlier head's text still stands in the later head."""
+    old = [s for _, s in evidence.earlier.prompt.head]
+    kept = Multiset(s.exact for _, s in evidence.later.prompt.head)
+    total = sum(len(s.text) for s in old)
+    same = sum(len(s.text) for s in old if kept[s.exact])
+    return bool(old) and same * 2 < total
+
+
+def _behind(catalogue: Catalogue, head: HeadCauses, evidence: Evidence) -> list[Finding]:
+    """A second cause in the head, behind a divergence in the tools: mending one alone would not help."""
+    old, new = evidence.earlier.prompt.head, evidence.later.prompt.head
+    for (_, before), (base, after) in zip(old, new, strict=False):
+        if before.exact != after.exact:
+            if before.alike == after.alike:
+                return [same_content(catalogue, before, after, base + after.pointer)]
+            code, what, change, confidence = head.classify(before.text, after.text)
+            detail = f": {change.old.strip()[:40]!r} → {change.new.strip()[:40]!r}" if change else ""
+            return [
+                catalogue.finding(
+                    code, f"{what} in the system text changed as well{detail}",
+                    pointer=base + after.pointer, confidence=confidence,
+                )
+            ]  # fmt: skip
+    return []
