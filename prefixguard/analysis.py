@@ -376,12 +376,18 @@ class Fold:
             ),
         ) if ok else []  # fmt: skip
         visible = parting or note
+        against = match.node.index if match else None
+        if match is None:
+            against, visible, remarks = self._beside_donor(seen, numbers, counter)
+            findings += remarks
         turn = Turn(
             index=fresh.index, t=exchange.t, status=exchange.status, upstream=exchange.upstream,
             domain=seen.domain, session=fresh.session, thread=fresh.thread,
             parent=match.node.index if match else None, donor=numbers.readable.donor, shape=shape,
             api=prompt.api, model=prompt.model,
-            divergence=self._divergence(match, visible, layout, earlier, counter, numbers) if visible and match else None,
+            divergence=None
+            if visible is None or against is None
+            else self._divergence(against, visible, layout, counter, numbers),
             findings=tuple(findings), is_break=is_break,
             tokens=Tokens(numbers.prompt, numbers.shared, lost, again, numbers.method, numbers.exact), usage=usage,
             cache=CacheOutcome(
@@ -393,6 +399,27 @@ class Fold:
         tail = _tail_roles(prompt)
         freed = _freed(earlier, layout) if earlier is not None and is_break else 0.0
         return turn, Facts("user" in tail, freed)
+
+    def _beside_donor(
+        self, seen: _Seen, numbers: Numbers, counter: Counter
+    ) -> tuple[int | None, Parting | None, list[Finding]]:
+        """Without a parent, a request is shown beside the exchange whose cache entry it comes closest to."""
+        donor = numbers.readable.donor
+        layout = self._layout_of(donor) if donor is not None else None
+        if layout is None or layout.prompt.order != seen.layout.prompt.order:
+            return None, None, []
+        parting = part(layout, seen.layout, seen.rule.blind)
+        if parting is None or not parting.boundary and not parting.char:
+            return None, None, []
+        found = []
+        minimum = seen.rule.minimum_for(seen.layout.prompt.model)
+        if seen.rule.kind == "breakpoint" and volatile_tail(seen.rule, layout, parting.boundary, minimum):
+            found.append(self._volatile_tail(parting))
+        return donor, parting, found
+
+    def _volatile_tail(self, parting: Parting) -> Finding:
+        text = "the only cached position ends in a block that is replaced on each request"
+        return self._catalogue.finding("PG509", text, pointer=parting.pointer)
 
     def _named(self, evidence: Evidence, shape: Shape, thread: _Thread) -> list[Finding]:
         if shape == "side":
@@ -445,15 +472,10 @@ class Fold:
         if parting is not None and earlier is not None:
             if shape in ("rewind", "fork", "append", "changed") and rule.kind == "breakpoint" and parting.parameter is None:
                 if volatile_tail(rule, earlier, parting.boundary, minimum):
-                    found.append(
-                        self._catalogue.finding(
-                            "PG509", "the only cached position ends in a block that is replaced on each request",
-                            pointer=parting.pointer,
-                        )
-                    )  # fmt: skip
+                    found.append(self._volatile_tail(parting))
             old, new = parting.old, parting.new
             if (
-                shape in ("rewind", "fork") and old is not None and new is not None and old.role == new.role
+                shape in ("rewind", "fork", "append") and old is not None and new is not None and old.role == new.role
                 and parting.char == len(old.text) > 0
             ):  # fmt: skip
                 found.append(
@@ -485,7 +507,7 @@ class Fold:
         ]  # fmt: skip
 
     def _divergence(
-        self, match: Match, parting: Parting, layout: Layout, earlier: Layout | None, counter: Counter, numbers: Numbers
+        self, against: int, parting: Parting, layout: Layout, counter: Counter, numbers: Numbers
     ) -> Divergence:
         before, before_at, after, after_at = windows(parting)
         group = layout.prompt.group(parting.boundary) if parting.boundary < len(layout.counts) else "history"
@@ -493,7 +515,7 @@ class Fold:
         if numbers.method == "server":
             offset = numbers.shared
         return Divergence(
-            against=match.node.index, within="parent" if parting.within == "parent" else "turn",
+            against=against, within="parent" if parting.within == "parent" else "turn",
             pointer=parting.pointer, kind=parting.kind,
             certainty="certain" if numbers.method in ("server", "template") else parting.certainty,
             char_offset=parting.char, token_offset=offset, before=before, after=after,
@@ -504,7 +526,7 @@ class Fold:
     def _routing_change(
         self, rule: CacheRule, before: _Seen | None, seen: _Seen
     ) -> tuple[str | None, str | None] | None:
-        if not rule.routing or before is None:
+        if not rule.routing or before is None or before.node.session != seen.node.session:
             return None
         old, new = before.request.routing, seen.request.routing
         if old != new:

@@ -141,6 +141,8 @@ def _kind(a: Prompt, b: Prompt, i: int) -> DivergenceKind:
             return "reordered"
         if old.name == new.name:
             return "changed"
+    if group_a != group_b:
+        return "removed" if a.order.index(group_a) < a.order.index(group_b) else "inserted"
     if old.alike == new.alike:
         return "changed"
     later_a = [s.alike for s in a.segments[i + 1 :]]

@@ -170,6 +170,8 @@ class Lineage:
             return Match(node, "prefix", echo, overlap, complete, prefix_tokens)
         if echo:
             return Match(node, "echo", True, overlap, complete, prefix_tokens)
+        if not fresh.keyed and _opens_anew(node, fresh):
+            return None
         if overlap >= LEAST_OVERLAP or (overlap and overlap * 2 >= sum(node.weights)):
             return Match(node, "overlap", False, overlap, complete, prefix_tokens)
         return None
@@ -241,6 +243,17 @@ class Lineage:
 def _order(match: Match) -> tuple[int, bool, int, int, int]:
     open_end = match.complete and not match.node.echoed
     return _RANK[match.relation], open_end, match.overlap, match.prefix, match.node.index
+
+
+def _opens_anew(node: Node, fresh: Node) -> bool:
+    """Whether a request without a session key is as short as the opening of a conversation long since carried on.
+
+    Two runs of an agent open alike: the same instructions, another listing or date.
+    """
+    root = node
+    while root.parent is not None and root.parent.session == root.session:
+        root = root.parent
+    return root.echoed and len(fresh.history) <= len(root.history)
 
 
 def _echoed(node: Node, fresh: Node, overlap: int) -> bool:

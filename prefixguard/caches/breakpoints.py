@@ -69,10 +69,10 @@ class BreakpointCache:
                 continue
             if not entry.alive(t):
                 if tokens > ageless:
-                    ageless, age, donor = tokens, t - entry.used, donor or entry.index
+                    ageless, age, donor = tokens, t - entry.used, entry.index if donor is None else donor
                 continue
             if not request.settled and entry.ready is not None and t < entry.ready:
-                raced = max(raced, tokens)
+                raced, donor = max(raced, tokens), entry.index if donor is None else donor
                 continue
             best, donor, age = tokens, entry.index, t - entry.used
             same_route = not self._rule.routing or (

@@ -14,16 +14,16 @@ from prefixguard.prompt import Kind, Segment
 
 def same_content(catalogue: Catalogue, old: Segment, new: Segment, pointer: str) -> Finding:
     """The finding for two segments that are alike but not equal."""
+    if old.kind is Kind.MEDIA:
+        return catalogue.finding(
+            "PG207", "the same URL with another query or signature",
+            evidence=f"{_masked(old.media)} became {_masked(new.media)}", pointer=pointer,
+        )  # fmt: skip
     if old.loose is not None and old.loose == new.loose:
         return catalogue.finding(
             "PG206", "an id was minted again for the same content",
             evidence=f"{old.call_id!r} became {new.call_id!r}" if old.call_id != new.call_id else "",
             pointer=pointer,
-        )  # fmt: skip
-    if old.kind is Kind.MEDIA:
-        return catalogue.finding(
-            "PG207", "the same URL with another query or signature",
-            evidence=f"{_masked(old.media)} became {_masked(new.media)}", pointer=pointer,
         )  # fmt: skip
     return _text_form(catalogue, old, new, pointer)
 

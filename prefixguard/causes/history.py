@@ -28,6 +28,8 @@ class Region:
     new_end: int
     tail: int
     """Where the earlier prompt's tail begins: what follows its last assistant segment."""
+    last_user: int
+    """Where the earlier prompt's last user message begins."""
 
 
 def region(evidence: Evidence) -> Region:
@@ -49,7 +51,13 @@ def region(evidence: Evidence) -> Region:
                     break
     history = evidence.earlier.prompt.history
     tail = next((i + 1 for i in range(len(history) - 1, -1, -1) if history[i][1].role == "assistant"), 0)
-    return Region(start, min(gone_end, len(history)), new_end, tail)
+    last_user = len(history)
+    for i in range(len(history) - 1, -1, -1):
+        if history[i][1].role == "user":
+            last_user = i
+        elif last_user < len(history):
+            break
+    return Region(start, min(gone_end, len(history)), new_end, tail, last_user)
 
 
 def history_change(
@@ -125,7 +133,9 @@ def _tail(
     catalogue: Catalogue, where: Region, gone: list[Segment], fresh: list[Segment], evidence: Evidence, pointer: str
 ) -> Finding | None:
     """What rode on the last message only, and is gone or changed once it is history."""
-    if not gone or where.start < where.tail:
+    if not gone or where.start < min(where.tail, where.last_user):
+        return None
+    if where.start < where.tail and len(gone) > 3:
         return None
     again = {s.alike for _, s in evidence.later.prompt.history[where.new_end :]}
     rides = any(s.alike in again for s in gone)
