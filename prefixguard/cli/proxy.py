@@ -1,0 +1,163 @@
+"""`prefixguard proxy`: record an agent's requests and say what becomes of the cache, turn by turn."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+
+from prefixguard.errors import MissingExtraError
+from prefixguard.proxy.options import host_and_port, named_targets, proxy_folder
+from prefixguard.proxy.upstreams import parse_target
+
+
+@click.command(name="proxy")
+@click.option(
+    "--listen",
+    default="127.0.0.1:8787",
+    show_default=True,
+    help="Address to listen on; port 0 for any free one.",
+)
+@click.option("--upstream", metavar="URL", help="Send every request there (it may hold a path prefix).")
+@click.option(
+    "--mode",
+    type=click.Choice(["base-url", "forward"]),
+    default="base-url",
+    show_default=True,
+    help="base-url: clients call us in place of the API. forward: clients use us as HTTPS proxy.",
+)
+@click.option("--store", metavar="PATH|URL", help="Where to record (or PREFIXGUARD_STORE).")
+@click.option("--to", multiple=True, metavar="NAME=URL", help="One more upstream, reached as /to/NAME/...")
+@click.option(
+    "--open-host", multiple=True, metavar="HOST", help="One more host whose traffic forward mode records."
+)
+@click.option(
+    "--allow-host", multiple=True, metavar="NAME", help="One more name under which clients may call us."
+)
+@click.option(
+    "--upstream-ca",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="PEM file of the roots to check upstreams by, in place of the system's.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="json: one event a line."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print no line per turn.")
+def command(  # noqa: PLR0917
+    listen: str,
+    upstream: str | None,
+    mode: str,
+    store: str | None,
+    to: tuple[str, ...],
+    open_host: tuple[str, ...],
+    allow_host: tuple[str, ...],
+    upstream_ca: Path | None,
+    form: str,
+    quiet: bool,
+) -> None:
+    """Record an agent's requests: point its base URL here.
+
+    \b
+    Examples:
+      prefixguard proxy
+      prefixguard proxy --upstream http://127.0.0.1:8080
+      prefixguard proxy --mode forward
+    """
+    host, port = host_and_port(listen)
+    target = parse_target(upstream) if upstream else None
+    names = named_targets(to)
+    try:
+        from prefixguard.proxy.loop import run
+        from prefixguard.proxy.serve import Settings
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("proxy", "proxy") from error
+    settings = Settings(
+        folder=proxy_folder(),
+        store=store,
+        host=host,
+        port=port,
+        mode="forward" if mode == "forward" else "base-url",
+        upstream=target,
+        names=names,
+        hosts=open_host,
+        host_names=allow_host,
+        upstream_ca=upstream_ca,
+    )
+    run(_serve(settings, json=form == "json", quiet=quiet))
+
+
+async def _serve(settings: object, *, json: bool, quiet: bool) -> None:
+    from prefixguard.proxy.frames import Event
+    from prefixguard.proxy.live import Printer, Tally, ending, wants_color
+    from prefixguard.proxy.serve import Proxy, Settings
+
+    assert isinstance(settings, Settings)
+    printer = Printer(sys.stdout, color=wants_color(sys.stdout), json=json)
+    tally = Tally()
+
+    def on_event(event: Event) -> None:
+        tally.add(event)
+        if not quiet:
+            printer(event)
+
+    proxy = Proxy(settings, on_event)
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    signals = 0
+
+    def stop() -> None:
+        nonlocal signals
+        signals += 1
+        if signals > 2:
+            os._exit(130)
+        stopping.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    await proxy.start()
+    if json:
+        printer.line(_listening(proxy.url, proxy.store_name))
+    else:
+        for line in _opening(proxy.url, proxy.store_name, settings):
+            printer.line(line)
+    await stopping.wait()
+    await proxy.stop(
+        on_wait=lambda n: (
+            printer.line(f"waiting for {n} running request{'s' * (n != 1)}") if not json else None
+        )
+    )
+    health = proxy.health()
+    if json:
+        printer.line(msgspec.json.encode({"type": "stopped", **health}).decode())
+    else:
+        for line in ending(tally, health):
+            printer.line(line)
+    printer.close()
+
+
+def _listening(url: str, store: str) -> str:
+    return msgspec.json.encode({"type": "listening", "url": url, "store": store, "pid": os.getpid()}).decode()
+
+
+def _opening(url: str, store: str, settings: object) -> list[str]:
+    from prefixguard.proxy.authority import ensure_authority, write_bundle
+    from prefixguard.proxy.environment import base_url_variables, forward_variables
+    from prefixguard.proxy.serve import Settings
+    from prefixguard.proxy.upstreams import read_upstreams
+
+    assert isinstance(settings, Settings)
+    if settings.mode == "forward":
+        folder = settings.folder / "authority"
+        certificate = ensure_authority(folder)
+        bundle = write_bundle(folder, certificate, settings.environ)
+        variables = forward_variables(url, bundle, certificate, settings.environ)
+    else:
+        variables = base_url_variables(read_upstreams(), url)
+    lines = [f"listening on {url}", f"recording to {store}", "point your agent here:"]
+    lines += [f"  export {name}={value}" for name, value in variables.items()]
+    return [*lines, "stop with Ctrl-C", ""]

@@ -1,0 +1,214 @@
+"""The recorder process: stores captures, analyses them, and says what it found.
+
+Started by `link` as `python -m prefixguard.proxy.recorder`; reads frames from
+standard input, writes events to standard output, ends when its input does. To
+store comes first: captures that wait in the pipe are stored before the next
+one is analysed.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
+
+from prefixguard.errors import PrefixGuardError
+from prefixguard.exchange import Capture, Exchange, SessionKey
+from prefixguard.proxy.frames import Event, Frame, Lost, Ready, Refused, Stored, Trouble, TurnSeen, pack
+from prefixguard.proxy.frames import read_frames as frames_of
+from prefixguard.proxy.understand import exchange_of, timing_of
+from prefixguard.sessions import body_fields, session_key
+from prefixguard.store.encodings import decode
+
+if TYPE_CHECKING:
+    from prefixguard.proxy.analyst import Analyst
+
+_BACKLOG_BYTES: Final = 64 * 2**20
+"""How much may wait for analysis before the pipe is left alone, so that the proxy's queue fills instead."""
+_INBOX_FRAMES: Final = 16
+_RETRY_SECONDS: Final = (0.1, 0.5, 2.0)
+"""Waits between attempts to store, while the store is only busy."""
+
+
+class Recording(Protocol):
+    """What the recorder needs of a store."""
+
+    def append(self, capture: Capture, session: SessionKey | None) -> object: ...
+    def save_turn(self, exchange_id: str, turn_json: bytes) -> object: ...
+
+
+class Recorder:
+    """Stores and analyses frames. send: takes events. analyst: None where there is no analysis."""
+
+    def __init__(self, store: Recording, analyst: Analyst | None, send: Callable[[Event], None]) -> None:
+        self._store = store
+        self._analyst = analyst
+        self._send = send
+        self._backlog: deque[tuple[Frame, str]] = deque()
+        self._backlog_bytes = 0
+        self._degraded = False
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more captures may be stored before the waiting ones are analysed."""
+        return self._backlog_bytes < _BACKLOG_BYTES
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether captures wait for analysis."""
+        return bool(self._backlog)
+
+    def store(self, frame: Frame) -> None:
+        """Put one exchange into the store, and say so."""
+        capture = frame.capture
+        try:
+            key = _session_of(capture)
+            capture = _timed(frame)
+            self._append(capture, key, again=frame.again)
+        except Exception as error:  # noqa: BLE001  one bad exchange must not end the recording
+            self._degraded = True
+            self._send(Lost(frame.capture.id, _reason(error)))
+            return
+        self._degraded = False
+        session = key.value if key else ""
+        self._send(Stored(capture.id, session))
+        self._backlog.append((frame, session))
+        self._backlog_bytes += len(capture.body) + len(capture.response_body)
+
+    def _append(self, capture: Capture, key: SessionKey | None, *, again: bool) -> None:
+        from prefixguard.store.errors import StoreBusyError
+
+        # Once storing has failed for good, waiting for each exchange would only fill the queue.
+        for wait in () if self._degraded else _RETRY_SECONDS:
+            try:
+                self._store.append(capture, key)
+            except StoreBusyError:
+                time.sleep(wait)
+            else:
+                return
+        self._store.append(capture, key)
+
+    def analyse_one(self) -> None:
+        """Analyse the exchange that has waited longest, and say what was found."""
+        frame, session = self._backlog.popleft()
+        capture = frame.capture
+        self._backlog_bytes -= len(capture.body) + len(capture.response_body)
+        if self._analyst is None:
+            exchange = exchange_of(capture, frame.marks)
+            self._send(plain_event(capture.id, session, exchange))
+            return
+        try:
+            exchange = exchange_of(capture, frame.marks)
+            event, saved = self._analyst.step(capture.id, session, exchange)
+        except Exception as error:  # noqa: BLE001  the next exchange may be better
+            self._send(Trouble("analysis", _reason(error)))
+            self._send(TurnSeen(capture.id, session, -1, status=capture.status, aborted=capture.aborted))
+            return
+        try:
+            self._store.save_turn(capture.id, saved)
+        except Exception as error:  # noqa: BLE001  the turn can be computed again
+            self._send(Trouble("saving the analysis", _reason(error)))
+        self._send(event)
+
+
+def plain_event(exchange_id: str, session: str, exchange: Exchange) -> TurnSeen:
+    """What can be said of an exchange without an analysis."""
+    return TurnSeen(
+        exchange_id,
+        session,
+        -1,
+        status=exchange.status,
+        aborted=exchange.aborted,
+        first_token_ms=exchange.timing.first_token_ms,
+        total_ms=exchange.timing.total_ms,
+        note="not analysed",
+    )
+
+
+def _session_of(capture: Capture) -> SessionKey | None:
+    body = decode(capture.body, capture.headers.get("content-encoding", ""))
+    return session_key(capture.headers, body_fields(body) if body else {})
+
+
+def _timed(frame: Frame) -> Capture:
+    from dataclasses import replace
+
+    return replace(frame.capture, timing=timing_of(frame.capture, frame.marks))
+
+
+def _reason(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if isinstance(error, PrefixGuardError) else f"{type(error).__name__}: {text}"
+
+
+def serve(recorder: Recorder, stream: BinaryIO) -> None:
+    """Store and analyse until the stream ends."""
+    inbox: queue.Queue[Frame | None] = queue.Queue(_INBOX_FRAMES)
+
+    def read() -> None:
+        try:
+            for frame in frames_of(stream):
+                inbox.put(frame)
+        finally:
+            inbox.put(None)
+
+    threading.Thread(target=read, name="prefixguard-frames", daemon=True).start()
+    ended = False
+    while not ended or recorder.is_behind:
+        if not ended and recorder.has_room:
+            try:
+                frame = inbox.get(block=not recorder.is_behind)
+            except queue.Empty:
+                recorder.analyse_one()
+                continue
+            if frame is None:
+                ended = True
+            else:
+                recorder.store(frame)
+        else:
+            recorder.analyse_one()
+
+
+def main() -> None:
+    """Entry point of the process. The store is named in the environment, where `ps` shows no password."""
+    # It ends when its pipe does, so that nothing is left behind in it.
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    # A stray print must not tear the stream of events.
+    events = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+
+    def send(event: Event) -> None:
+        events.write(pack(event))
+
+    try:
+        from prefixguard.proxy.analyst import make_analyst
+        from prefixguard.store import Store
+
+        store = Store.open(None)
+    except Exception as error:  # noqa: BLE001  whatever it is, the proxy must hear of it
+        send(Refused(_reason(error)))
+        sys.exit(2)
+    try:
+        analyst = make_analyst()
+    except Exception as error:  # noqa: BLE001  recording is worth having without analysis
+        analyst = None
+        send(Trouble("starting the analysis", _reason(error)))
+    send(Ready(os.getpid(), store.name, store.salt))
+    try:
+        serve(Recorder(store, analyst, send), sys.stdin.buffer)
+    except BrokenPipeError:
+        pass
+    finally:
+        store.close()
+
+
+if __name__ == "__main__":
+    main()

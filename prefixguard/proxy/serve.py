@@ -1,0 +1,264 @@
+"""Puts the proxy together and runs it: mitmproxy's core, our addons, the link to the recorder.
+
+The caller gives settings and hears events; `cli/proxy.py` and `cli/run.py` are
+the two callers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from mitmproxy import options
+from mitmproxy.addons import core, disable_h2c, next_layer, proxyserver, tlsconfig
+from mitmproxy.master import Master
+
+from prefixguard import __version__
+from prefixguard.errors import InputError
+from prefixguard.proxy.authority import ensure_authority, roots
+from prefixguard.proxy.frames import Event, Refused
+from prefixguard.proxy.link import Link
+from prefixguard.proxy.routing import Routing, is_loopback
+from prefixguard.proxy.tap import Tap
+from prefixguard.proxy.upstreams import Router, Target, read_upstreams
+
+RECORDER = (sys.executable, "-m", "prefixguard.proxy.recorder")
+type Mode = Literal["base-url", "forward"]
+
+# A model may think for long before its first byte; a client that gives up closes the connection itself.
+_IDLE_SECONDS = 24 * 3600
+_READY_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a proxy is to do.
+
+    folder: where the certificate authority lies. store: where to record, as the
+    store understands it; None for its default. port: 0 for any free
+    one. upstream: the only server to send to. names: more names for
+    /to/NAME/... hosts: more hosts that forward mode opens. host_names: more
+    names under which clients call us. upstream_ca: a PEM file of roots to
+    check upstreams by. agent: what runs behind the proxy, where it is known.
+    """
+
+    folder: Path
+    store: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 8787
+    mode: Mode = "base-url"
+    upstream: Target | None = None
+    names: Mapping[str, Target] = field(default_factory=dict)
+    hosts: tuple[str, ...] = ()
+    host_names: tuple[str, ...] = ()
+    upstream_ca: Path | None = None
+    agent: str | None = None
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+
+class _Started:
+    """mitmproxy addon: says when the servers are up."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+
+    def running(self) -> None:
+        self.event.set()
+
+
+class _Listener(logging.Handler):
+    """mitmproxy's own warnings and errors: counted and kept as one line, never printed over an agent."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.count = 0
+        self.last = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.count += 1
+        self.last = record.getMessage().partition("\n")[0]
+
+
+class Proxy:
+    """One running proxy. mitmproxy keeps globals, so there is one at a time in a process."""
+
+    def __init__(self, settings: Settings, on_event: Callable[[Event], None] = lambda _: None) -> None:
+        if settings.mode == "forward" and not is_loopback(settings.host):
+            raise InputError(
+                "forward mode would be an open relay on this address: listen on 127.0.0.1, "
+                "or use base-URL mode, which sends to configured upstreams only"
+            )
+        self.settings = settings
+        self.link = Link(RECORDER, on_event, env=recorder_environment(settings))
+        self.router = Router(
+            read_upstreams(), fixed=settings.upstream, names=settings.names, hosts=settings.hosts
+        )
+        self.routing = Routing(
+            self.router,
+            self.health,
+            forward=settings.mode == "forward",
+            listen_host=settings.host,
+            names=settings.host_names,
+        )
+        self.tap = Tap(self.link.offer, settings.agent)
+        self.since = time.time()
+        self.store_name = settings.store or ""
+        self._log = _Listener()
+        self._master: Master | None = None
+        self._server: proxyserver.Proxyserver | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def address(self) -> str:
+        """host:port to call us at."""
+        host = self.settings.host
+        if host in ("0.0.0.0", "", "::"):  # noqa: S104
+            host = "127.0.0.1"
+        return f"[{host}]:{self.routing.port}" if ":" in host else f"{host}:{self.routing.port}"
+
+    @property
+    def url(self) -> str:
+        """The base URL, without a path."""
+        return f"http://{self.address}"
+
+    async def start(self) -> None:
+        """Start the recorder and listen. Raises InputError when the address or the store cannot be used."""
+        certificate = self.settings.upstream_ca or roots(self.settings.environ)
+        folder = self.settings.folder / "authority"
+        ensure_authority(folder)
+        try:
+            self.link.start()
+        except OSError as error:
+            raise InputError(f"the recorder could not be started: {error}") from error
+        answer = await asyncio.to_thread(self.link.wait_ready, _READY_SECONDS)
+        if isinstance(answer, Refused):
+            await asyncio.to_thread(self.link.close, 1.0)
+            raise InputError(answer.message)
+        if answer is not None:
+            self.store_name = answer.store
+            self.tap.salt = answer.salt or self.tap.salt
+        try:
+            await self._listen(folder, certificate)
+        except BaseException:
+            await asyncio.to_thread(self.link.close, 5.0)
+            raise
+
+    async def _listen(self, folder: Path, certificate: Path) -> None:
+        _quiet(self._log)
+        started = _Started()
+        chosen = options.Options(
+            mode=["regular"],
+            listen_host=self.settings.host,
+            listen_port=self.settings.port,
+            confdir=str(folder),
+            ssl_verify_upstream_trusted_ca=str(certificate),
+            tcp_timeout=_IDLE_SECONDS,
+        )
+        self._master = master = Master(chosen)
+        self._server = server = proxyserver.Proxyserver()  # type: ignore[no-untyped-call]
+        master.addons.add(  # type: ignore[no-untyped-call]
+            core.Core(),
+            disable_h2c.DisableH2C(),
+            server,
+            next_layer.NextLayer(),
+            tlsconfig.TlsConfig(),
+            self.routing,
+            self.tap,
+            started,
+        )
+        if self.settings.mode == "forward":
+            # Everything else passes through as a tunnel that we do not look into.
+            chosen.update(allow_hosts=list(self.router.host_patterns))  # type: ignore[no-untyped-call]
+        self._task = asyncio.create_task(master.run())
+        waiting = asyncio.create_task(started.event.wait())
+        await asyncio.wait((self._task, waiting), return_when=asyncio.FIRST_COMPLETED)
+        if self._task.done():
+            waiting.cancel()
+            await self._task
+        addresses = server.listen_addrs()
+        if not addresses:
+            reason = next((s.last_exception for s in server.servers if s.last_exception), None)
+            master.shutdown()  # type: ignore[no-untyped-call]
+            await self._task
+            raise InputError(f"cannot listen on {self.settings.host}:{self.settings.port}: {_reason(reason)}")
+        self.routing.port = addresses[0][1]
+
+    async def stop(self, grace_s: float = 5.0, on_wait: Callable[[int], None] = lambda _: None) -> None:
+        """End it: no new connections, `grace_s` seconds for running requests, then record all and close.
+
+        on_wait: told how many requests are waited for.
+        """
+        master, server = self._master, self._server
+        if master is not None and server is not None and self._task is not None:
+            await server.servers.update([])
+            if self.tap.open and grace_s:
+                on_wait(len(self.tap.open))
+                until = time.monotonic() + grace_s
+                while self.tap.open and time.monotonic() < until:  # noqa: ASYNC110  once, at the end
+                    await asyncio.sleep(0.02)
+            self.tap.flush()
+            master.shutdown()  # type: ignore[no-untyped-call]
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        await asyncio.to_thread(self.link.close)
+        logging.getLogger("mitmproxy").removeHandler(self._log)
+
+    def lost(self) -> Counter[str]:
+        """Exchanges that were not recorded, by reason."""
+        return Counter(self.tap.lost) + Counter(self.link.state().lost)
+
+    def health(self) -> dict[str, object]:
+        """The values of the health page."""
+        link = self.link.state()
+        return {
+            "version": __version__,
+            "mode": self.settings.mode,
+            "seconds": round(time.time() - self.since, 1),
+            "exchanges": self.tap.captured,
+            "recorded": link.stored,
+            "queued": link.queued,
+            "queued_bytes": link.queued_bytes,
+            "running": len(self.tap.open),
+            "lost": dict(self.lost()),
+            "unknown_api": self.routing.counts["unknown_api"],
+            "side_traffic": self.routing.counts["side_traffic"],
+            "refused": self.routing.counts["refused"],
+            "recorder": {
+                "alive": link.alive,
+                "pid": link.pid,
+                "restarts": link.restarts,
+                "last_words": link.last_words,
+            },
+            "warnings": self._log.count,
+            "last_warning": self._log.last,
+        }
+
+
+def recorder_environment(settings: Settings) -> dict[str, str]:
+    """The recorder's environment: the store is named there, where `ps` shows no password."""
+    environ = dict(settings.environ)
+    if settings.store is not None:
+        environ["PREFIXGUARD_STORE"] = settings.store
+    return environ
+
+
+def _quiet(handler: logging.Handler) -> None:
+    logger = logging.getLogger("mitmproxy")
+    logger.setLevel(logging.WARNING)
+    logger.propagate = False
+    logger.addHandler(handler)
+
+
+def _reason(error: BaseException | None) -> str:
+    if isinstance(error, OSError) and error.errno is not None:
+        return f"{os.strerror(error.errno).lower()}; choose another with --listen"
+    return str(error) if error else "unknown reason"
