@@ -161,10 +161,22 @@ def run() -> list[Row]:
         raw = raw_requests + raw_responses
         average = sum(spent) / len(spent) * 1000
         return [
-            Row("session", f"{TURNS} turns, {raw_requests / 1e6:.1f} MB requests, {raw_responses / 1e6:.1f} MB streams"),
-            Row("store against raw bodies", f"1/{raw / size:.0f} ({size / 1e6:.2f} MB)", "<= 1/100", size * 100 <= raw),
+            Row(
+                "session",
+                f"{TURNS} turns, {raw_requests / 1e6:.1f} MB requests, {raw_responses / 1e6:.1f} MB streams",
+            ),
+            Row(
+                "store against raw bodies",
+                f"1/{raw / size:.0f} ({size / 1e6:.2f} MB)",
+                "<= 1/100",
+                size * 100 <= raw,
+            ),
             Row("bodies not read back byte for byte", str(wrong), "0", wrong == 0),
-            Row("CPU to record a turn", f"{average:.2f} ms on average, {max(spent) * 1000:.1f} ms at most", "about 2 ms"),
+            Row(
+                "CPU to record a turn",
+                f"{average:.2f} ms on average, {max(spent) * 1000:.1f} ms at most",
+                "about 2 ms",
+            ),
         ]
 
 

@@ -85,7 +85,7 @@ def postgres_server() -> Iterator[str]:
         _wait(process, address, folder / "log")
         yield address
     finally:
-        # A fast shutdown, which waits for no client; `process` may be the program that runs the server for us.
+        # A fast shutdown, which waits for no client. `process` may only be what runs the server for us.
         os.kill(int((data / "postmaster.pid").read_text().split()[0]), signal.SIGINT)
         process.wait(30)
         shutil.rmtree(folder, ignore_errors=True)
