@@ -6,14 +6,18 @@ import io
 import re
 
 import pytest
+from any_values import analyses
+from hypothesis import given, settings
 from report_values import APPEND, BREAK, CLOCK, PRICES, analysis, session, turn
 from rich.console import RenderableType
 
 from prefixguard.exchange import Timing
+from prefixguard.reports.csv import to_csv
+from prefixguard.reports.markdown import to_markdown
 from prefixguard.reports.text import console, explain_turn, render_report, sessions_table, turn_line
 from prefixguard.reports.ticket import ticket_line
 from prefixguard.rulebook import Rulebook
-from prefixguard.turn import CacheOutcome, Cost, Usage
+from prefixguard.turn import Analysis, CacheOutcome, Cost, Usage
 
 FINDINGS = Rulebook().findings
 EXPIRED = CLOCK.but(
@@ -203,3 +207,15 @@ def test_the_line_for_a_ticket() -> None:
         "Prices: genai-prices 0.2.3 of 2026-11-20."
     )
     assert "no break of the prompt cache in 2 turns, 95 %" in ticket_line(session([APPEND, APPEND]), PRICES)
+
+
+@settings(max_examples=50, deadline=None)
+@given(analyses)
+def test_whatever_was_found_can_be_printed(value: Analysis) -> None:
+    text = printed(render_report(value, FINDINGS, every_turn=True))
+    text += printed(render_report(value, FINDINGS)) + to_markdown(value, FINDINGS) + to_csv(value)
+    for one in value.sessions:
+        text += ticket_line(one, value.prices)
+        for each in one.turns:
+            text += printed(explain_turn(each, FINDINGS, one)) + printed(turn_line(each), soft_wrap=True)
+    assert "\x1b" not in text.replace(to_csv(value), "")
