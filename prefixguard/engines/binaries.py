@@ -27,12 +27,15 @@ class Candidate:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-def candidates(binary: str | Path | None = None) -> Iterator[Candidate]:
+def candidates(binary: str | Path | Candidate | None = None) -> Iterator[Candidate]:
     """What may work here, best first; only `binary` when one is named. Raises ServerError when it is missing.
 
     A program that is found may still not run: a binary can be built for another
     processor. `launch` then goes on to the next.
     """
+    if isinstance(binary, Candidate):
+        yield binary
+        return
     if binary is not None:
         found = shutil.which(str(binary))
         if found is None:

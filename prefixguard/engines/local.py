@@ -53,7 +53,7 @@ class LaunchedServer:
 def launch(
     model: str | Path,
     *,
-    binary: str | Path | None = None,
+    binary: str | Path | Candidate | None = None,
     template: str | Path | None = None,
     context: int = 4096,
     slots: int = 1,
