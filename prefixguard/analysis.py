@@ -7,6 +7,7 @@ are handed in, nothing is read and no clock is asked.
 
 from __future__ import annotations
 
+import datetime
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,7 @@ from prefixguard.causes.misses import Circumstances, miss_findings
 from prefixguard.causes.naming import name_divergence
 from prefixguard.causes.setup import setup_findings, switched_off, volatile_tail
 from prefixguard.causes.usage import usage_findings
-from prefixguard.costs import Pricer, cost_of_turn, sum_costs, terms_of
+from prefixguard.costs import ListPricer, Pricer, PriceTable, cost_of_turn, sum_costs, terms_of
 from prefixguard.divergence import Parting, part, shape_difference, token_offset, windows
 from prefixguard.exchange import Exchange, SessionKey
 from prefixguard.finding import Finding
@@ -83,7 +84,12 @@ class Options:
     deliberate: frozenset[str] = frozenset()
     pricer: Pricer | None = None
     local: bool = False
-    price_date: Any = None
+    price_date: datetime.date | None = None
+
+    @classmethod
+    def standard(cls, rulebook: Rulebook, *, server: str | None = None, **more: Any) -> Options:
+        """The options that commands start from: list prices from the rulebook."""
+        return cls(server=server, pricer=ListPricer(rulebook.tables("prices", PriceTable)), **more)
 
 
 @dataclass(slots=True)
@@ -604,10 +610,18 @@ class Fold:
 
 
 def analyze(
-    exchanges: Iterable[Exchange], rulebook: Rulebook | None = None, options: Options | None = None
+    exchanges: Iterable[Exchange],
+    rulebook: Rulebook | None = None,
+    options: Options | None = None,
+    *,
+    server: str | None = None,
 ) -> Analysis:
-    """The analysis of a log. Exchanges are taken in the order given. Raises InputError for wrong options."""
-    fold = Fold(rulebook, options)
+    """The analysis of a log. Exchanges are taken in the order given. Raises InputError for wrong options.
+
+    server: the cache rule, for callers that need no other option.
+    """
+    rulebook = rulebook or Rulebook()
+    fold = Fold(rulebook, options or Options.standard(rulebook, server=server))
     for exchange in exchanges:
         fold.step(exchange)
     return fold.result()
