@@ -55,8 +55,8 @@ def store_url(target: str | Path | None) -> URL:
     if isinstance(target, str) and re.match(r"[A-Za-z][\w+.-]*://", target):
         try:
             url = make_url(target)
-        except ArgumentError as error:
-            raise StoreError(f"store: {_masked(target)} is not an address: {error}") from error
+        except (ArgumentError, ValueError) as error:
+            raise StoreError(f"store: {_masked(target)} is not an address that can be read") from error
         if url.drivername in ("postgresql", "postgres"):
             url = url.set(drivername="postgresql+psycopg")
         if url.get_backend_name() not in ("sqlite", "postgresql"):
