@@ -209,7 +209,7 @@ class Lineage:
             quoted = sum(
                 weight
                 for (_, s), weight in zip(node.prompt.history, node.weights, strict=True)
-                if len(s.text) >= 24 and any(s.text in text for text in texts)
+                if len(s.text) >= 24 and any(len(text) > len(s.text) and s.text in text for text in texts)
             )
             if quoted >= LEAST_QUOTED and (best is None or quoted > best.overlap):
                 best = Match(node, "quoted", False, quoted, False, 0)
