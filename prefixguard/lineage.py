@@ -199,17 +199,17 @@ class Lineage:
 
     def _quoted(self, fresh: Node) -> Match | None:
         """A request whose new texts hold an earlier history verbatim: a compaction or title call."""
-        texts = [s.text for s in fresh.prompt.segments if len(s.text) >= 64]
-        if not texts:
-            return None
+        texts = [s for s in fresh.prompt.segments if len(s.text) >= 64]
         best: Match | None = None
-        for node in reversed(self._recent.get(fresh.scope, ())[-6:]):
+        for node in reversed(self._recent.get(fresh.scope, ())[-6:] if texts else []):
             if node.prompt.raw:
                 continue
+            known = set(node.prompt.exacts)
+            new = [s.text for s in texts if s.exact not in known]
             quoted = sum(
                 weight
                 for (_, s), weight in zip(node.prompt.history, node.weights, strict=True)
-                if len(s.text) >= 24 and any(len(text) > len(s.text) and s.text in text for text in texts)
+                if len(s.text) >= 24 and any(len(text) > len(s.text) and s.text in text for text in new)
             )
             if quoted >= LEAST_QUOTED and (best is None or quoted > best.overlap):
                 best = Match(node, "quoted", False, quoted, False, 0)
