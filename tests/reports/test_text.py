@@ -62,7 +62,7 @@ def test_a_broken_session_says_what_where_and_what_to_do() -> None:
     assert "14:02:[-07-]" in text
     assert "14:02:{+13+}" in text
     assert "Put the time in the newest user message" in text
-    assert "Rewriting" in text
+    assert "Computed" in text
 
 
 def test_a_decision_is_not_called_a_fault() -> None:

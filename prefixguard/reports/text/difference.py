@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from prefixguard.prompt import Segment
+from prefixguard.prompt import Kind, Segment
 from prefixguard.reports import figures
 from prefixguard.reports.comparison import Measure, codes, compare_sessions
 from prefixguard.reports.prompts import Change, Step
@@ -33,6 +33,7 @@ _WORDS: dict[Change, str] = {
     "new": "new",
     "moved": "moved",
 }
+_NAME = 24  # characters of a session that fit over a column
 _EXCERPT = 160  # characters of a segment that came or went
 
 
@@ -41,8 +42,11 @@ def sessions_difference(before: Session, after: Session) -> RenderableType:
     measures = compare_sessions(before, after)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
     table.add_column("")
-    table.add_column(one_line(before.id), justify="right", overflow="fold")
-    table.add_column(one_line(after.id), justify="right", overflow="fold")
+    names = [one_line(session.id) for session in (before, after)]
+    if max(map(len, names)) > _NAME:  # the line above tells them
+        names = ["before", "after"]
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
     for measure in measures:
         if measure.before is None and measure.after is None:
             continue
@@ -133,7 +137,8 @@ def _direction(step: Step) -> str:
 
 
 def _what(segment: Segment) -> str:
-    what = f"{segment.role} {segment.kind.value}"
+    kind = segment.kind
+    what = kind.value if kind in (Kind.TOOL, Kind.TOOL_RESULT) else f"{segment.role} {kind.value}"
     return f"{what} {one_line(segment.name)}" if segment.name else what
 
 

@@ -137,19 +137,14 @@ def _add_divergence(rows: _Rows, turn: Turn, divergence: Divergence) -> None:
     before, after = windows(divergence)
     if before is None and after is None:
         return
-    rows.add("  before", Text("(nothing)", "dim italic") if before is None else _indented(before))
-    rows.add("  after", Text("(nothing)", "dim italic") if after is None else _indented(after))
-
-
-def _indented(window: Text) -> Text:
-    """The window with the ellipses that say it is a part, kept to its own lines."""
-    return Text("...", "dim") + window + Text("...", "dim")
+    rows.add("  before", Text("(nothing)", "dim italic") if before is None else before)
+    rows.add("  after", Text("(nothing)", "dim italic") if after is None else after)
 
 
 def _add_price(rows: _Rows, turn: Turn, session: Session | None) -> None:
     rows.gap()
     estimated = not turn.tokens.exact
-    if turn.is_break or turn.tokens.rebilled:
+    if turn.is_break:
         value = Text(
             f"{figures.exact_tokens(turn.tokens.rebilled, estimated=estimated)} tokens",
             "bold red" if turn.is_fault else "bold",
@@ -159,6 +154,9 @@ def _add_price(rows: _Rows, turn: Turn, session: Session | None) -> None:
             f" sent again, of {lost} that the cache held and that cannot be read any more", "default not bold"
         )
         rows.add("Re-billed", value)
+    elif turn.tokens.rebilled:
+        again = figures.exact_tokens(turn.tokens.rebilled, estimated=estimated)
+        rows.add("At stake", Text(f"{again} tokens would be re-billed by a server that sees the difference"))
     money = _money(turn)
     if money:
         rows.add("Money", Text(money))

@@ -15,6 +15,7 @@ from prefixguard.reports.text.line import SEVERITY_STYLE
 from prefixguard.reports.visible import one_line, windows
 from prefixguard.rulebook import FindingRule
 
+_REACH = 48  # characters of the text before, of the difference, and behind it
 _EXPLAINED = 3  # findings told in full; the rest get a line
 
 type Catalogue = Mapping[str, FindingRule]
@@ -60,28 +61,13 @@ def _entry(entry: Ranked, findings: Catalogue) -> RenderableType:
         place.append(f": {one_line(finding.message)}", "default not bold")
     lines.append(place)
     if finding.primary and turn.divergence is not None:
-        for label, window in zip(("before ", "after  "), windows(turn.divergence), strict=True):
+        for label, window in zip(("before ", "after  "), windows(turn.divergence, reach=_REACH), strict=True):
             if window is not None:
-                lines.append(Padding(Text(label, "bold") + _short(window), (0, 0, 0, 2)))
+                lines.append(Padding(Text(label, "bold") + window, (0, 0, 0, 2)))
     if rule is not None:
         general, special = advice(rule, turn)
         lines.append(Text("To do: ", "bold") + Text(special or general, "default not bold"))
     return Group(heading, Padding(Group(*lines), (0, 0, 0, 2)))
-
-
-def _short(window: Text, before: int = 48, after: int = 72) -> Text:
-    """A window on one line, cut around its mark."""
-    marks = [at for at in (window.plain.find("[-"), window.plain.find("{+")) if at >= 0]
-    at = min(marks, default=0)
-    start, end = max(0, at - before), min(len(window.plain), at + after)
-    cut = window[start:end]
-    line = Text(no_wrap=False)
-    for piece in cut.split("\n", include_separator=False, allow_blank=True):
-        if line.plain:
-            line.append("\\n", "dim")
-        line.append_text(piece)
-    dots = Text("...", "dim")
-    return (dots if start else Text()) + line + (dots if end < len(window.plain) else Text())
 
 
 def remarks(entries: list[Ranked]) -> Text:

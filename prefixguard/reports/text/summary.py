@@ -119,7 +119,7 @@ def totals_lines(session: Session) -> Table:
     grid.add_row("Tokens", f"{sent} sent, {read} read from the cache, {again} re-billed")
     factor = figures.rewrite_factor(session)
     if factor is not None:
-        grid.add_row("Rewriting", f"{factor:.1f} times the largest prompt was computed, 1.0 is the least")
+        grid.add_row("Computed", f"{factor:.1f} times the largest prompt; 1.0 is the least")
     cost = totals.cost
     if cost.actual is not None:
         grid.add_row(

@@ -72,7 +72,7 @@ def _cells(turn: Turn, start: float, *, threads: bool, priced: bool, timed: bool
     style = "red" if turn.is_fault else "yellow" if turn.is_break or is_miss(turn) else ""
     read = turn.usage.read if turn.usage is not None else None
     cache = turn.cache
-    again = turn.tokens.rebilled
+    again = turn.tokens.rebilled if turn.is_break else 0
     cells = [
         Text(str(turn.index), style),
         *([Text(str(turn.thread))] if threads else []),
