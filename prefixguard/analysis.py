@@ -20,6 +20,7 @@ from prefixguard.caches.choose import Chooser, Choice, cache_rules
 from prefixguard.caches.model import Request
 from prefixguard.caches.rule import CacheRule
 from prefixguard.caches.slots import Slots
+from prefixguard.causes.diagnoses import ReasonTable, compared, read_diagnosis
 from prefixguard.causes.domain import DomainTable, domain_parts, moved_part
 from prefixguard.causes.evidence import Catalogue, Evidence
 from prefixguard.causes.head import CauseTable, HeadCauses
@@ -129,6 +130,7 @@ class Fold:
         self._counters = Counters(self.rulebook.table("tokenizers", TokenizerTable), self.options.tokenizer)
         self._keys = self.rulebook.table("session-keys", SessionKeyRules)
         self._accounts = self.rulebook.table("domains", DomainTable)
+        self._reasons = self.rulebook.table("diagnoses", ReasonTable)
         self._catalogue = Catalogue(self.rulebook.findings)
         self._head = HeadCauses(self.rulebook.table("causes", CauseTable), self._catalogue)
         self._lineage = Lineage()
@@ -402,6 +404,10 @@ class Fold:
             ),
             timing=exchange.timing, cost=self._cost(exchange, prompt, numbers, decoded, rule, shape), aborted=exchange.aborted,
         )  # fmt: skip
+        told = read_diagnosis(_response(exchange) or {})
+        if told is not None:
+            place = turn.divergence.group if turn.divergence is not None else None
+            turn = replace(turn, diagnosis=compared(self._reasons, told, place, findings))
         tail = _tail_roles(prompt)
         freed = _freed(earlier, layout) if earlier is not None and is_break else 0.0
         return turn, Facts("user" in tail, freed)

@@ -115,6 +115,20 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What the server itself says of a miss.
+
+    by: the vendor. reason: in its words. missed_tokens: its estimate. agrees:
+    whether the findings here say the same; None where it cannot be compared.
+    """
+
+    by: str
+    reason: str
+    missed_tokens: int | None = None
+    agrees: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """Everything known about one exchange."""
 
@@ -139,6 +153,7 @@ class Turn:
     timing: Timing
     cost: Cost
     aborted: bool = False
+    diagnosis: Diagnosis | None = None
     note: str = ""
     """Why the turn could not be understood, or "" when it could."""
 
