@@ -31,8 +31,8 @@ def tokens(count: int | None, *, estimated: bool = False) -> str:
 
 
 def exact_tokens(count: int | None, *, estimated: bool = False) -> str:
-    """A token count in full, with separators: 12,345."""
-    return UNKNOWN if count is None else f"{'~' if estimated else ''}{count:,}"
+    """A token count in full, with separators: 12,345. Nothing is never an estimate."""
+    return UNKNOWN if count is None else f"{'~' if estimated and count else ''}{count:,}"
 
 
 def percent(share: float | None) -> str:

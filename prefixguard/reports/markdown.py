@@ -114,7 +114,7 @@ def _entry(entry: Ranked, findings: Mapping[str, FindingRule], *, several: bool)
     if rule is not None:
         general, special = advice(rule, turn)
         # The catalogue's texts are ours; their backticks are meant as Markdown.
-        parts.append(f"**To do:** {special or general}")
+        parts.append(f"**To do:** {general}" + (f" {special}" if special else ""))
     return "\n\n".join(parts)
 
 

@@ -17,7 +17,7 @@ from prefixguard.turn import Divergence
 # Control characters but line feed, the marks that turn the direction of text, and halves of surrogate pairs.
 _UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _SHORT = {"\t": "\\t", "\r": "\\r", "\x1b": "\\e"}
-_ALIKE_AGAIN = 8  # characters: fewer agree by chance
+_ALIKE_AGAIN = 12  # characters: fewer agree by chance
 _ALIKE_TO_THE_END = 4
 _DOTS = "..."
 _GONE = ("[-", "-]", "bold red")

@@ -28,6 +28,7 @@ from prefixguard.turn import Cost, Usage
 )
 def test_tokens(count: int | None, written: str) -> None:
     assert figures.tokens(count) == written
+    assert figures.exact_tokens(0, estimated=True) == "0"
     assert figures.tokens(count, estimated=True) == (written if count is None else "~" + written)
 
 

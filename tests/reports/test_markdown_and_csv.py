@@ -24,7 +24,8 @@ def test_markdown_tells_the_break_with_its_window_and_the_advice() -> None:
     assert "### PG101 clock-in-prefix: A time of day in a reused part of the prompt" in text
     assert "Turn 1 at `/messages/0/content`: a time of day differs." in text
     assert "```diff\n-You are a helpful agent. It is 14:02:[-07-]. Answer" in text
-    assert "**To do:** Put the time in the newest user message" in text
+    assert "**To do:** Say the time where nothing is reused behind it" in text
+    assert "Put the time in the newest user message" in text
     assert "genai-prices 0.2.3 of 2026-11-20" in text
     assert text.endswith("\n")
 

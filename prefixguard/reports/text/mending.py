@@ -66,7 +66,9 @@ def _entry(entry: Ranked, findings: Catalogue) -> RenderableType:
                 lines.append(Padding(Text(label, "bold") + window, (0, 0, 0, 2)))
     if rule is not None:
         general, special = advice(rule, turn)
-        lines.append(Text("To do: ", "bold") + Text(special or general, "default not bold"))
+        lines.append(Text("To do: ", "bold") + Text(general, "default not bold"))
+        if special is not None:
+            lines.append(Padding(Text(special), (0, 0, 0, 7)))
     return Group(heading, Padding(Group(*lines), (0, 0, 0, 2)))
 
 

@@ -108,8 +108,10 @@ def sessions_table(sessions: Sequence[Session]) -> Table:
     table.add_column("decided", justify="right")
     table.add_column("cached", justify="right")
     table.add_column("re-billed", justify="right")
-    table.add_column("cost", justify="right")
-    table.add_column("avoidable", justify="right")
+    priced = any(session.totals.cost.actual is not None for session in sessions)
+    if priced:
+        table.add_column("cost", justify="right")
+        table.add_column("avoidable", justify="right")
     table.add_column("mostly", overflow="fold")
     for session in sessions:
         totals = session.totals
@@ -124,8 +126,8 @@ def sessions_table(sessions: Sequence[Session]) -> Table:
             figures.tokens(totals.rebilled_tokens, estimated=figures.is_estimated(session))
             if totals.rebilled_tokens
             else figures.NONE,
-            figures.money(totals.cost.actual, totals.cost),
-            figures.money(totals.cost.avoidable, totals.cost),
-            f"{order[0].code} {order[0].name}" if totals.breaks and order else "",
+            *([figures.money(totals.cost.actual, totals.cost)] if priced else []),
+            *([figures.money(totals.cost.avoidable, totals.cost)] if priced else []),
+            f"{order[0].code} {order[0].name}" if order and order[0].severity != "info" else "",
         )
     return table
