@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, cached_property
 from importlib import metadata
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote, urlsplit
@@ -77,7 +77,7 @@ class ListPricer:
         self._found: dict[tuple[object, ...], Rates | None] = {}
         self._by_the_hour: set[tuple[object, ...]] = set()
 
-    @property
+    @cached_property
     def prices(self) -> Prices:
         """The package's version and the day it was released ("after ..." for versions not in the tables)."""
         version = metadata.version(_PACKAGE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import importlib.resources
+import importlib.util
 import os
 import tempfile
 from functools import cache
@@ -35,7 +35,7 @@ def encoding(name: str) -> tiktoken.Encoding:
 
     if name not in OFFLINE:
         raise InputError(f"encoding {name!r} is not available offline; have {', '.join(OFFLINE)}")
-    packed = importlib.resources.files("bpe_openai") / "data" / f"{name}.tiktoken.gz"
+    packed = _folder() / "data" / f"{name}.tiktoken.gz"
     cache_name = hashlib.sha1(_URL.format(name).encode(), usedforsecurity=False).hexdigest()
     # tiktoken reads its cache folder from the environment and nowhere else.
     with _lock, tempfile.TemporaryDirectory(prefix="prefixguard-") as folder:
@@ -49,3 +49,11 @@ def encoding(name: str) -> tiktoken.Encoding:
                 del os.environ["TIKTOKEN_CACHE_DIR"]
             else:
                 os.environ["TIKTOKEN_CACHE_DIR"] = before
+
+
+def _folder() -> Path:
+    """Where `bpe_openai` is installed. Importing it would read every vocabulary it has into memory."""
+    spec = importlib.util.find_spec("bpe_openai")
+    if spec is None or spec.origin is None:
+        raise InputError("the vocabularies are missing: install bpe-openai")
+    return Path(spec.origin).parent
