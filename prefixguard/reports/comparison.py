@@ -56,7 +56,7 @@ def compare_sessions(before: Session, after: Session) -> list[Measure]:
         measure("breaks_deliberate", "decisions", None, lambda s: s.totals.breaks_deliberate, _count),
         measure("misses", "misses without a change", True, misses, _count),
         measure("hit_rate", "read from the cache", False, lambda s: s.totals.hit_rate, _share),
-        measure("prompt_tokens", "prompt tokens sent", None, _sent, _tokens),
+        measure("prompt_tokens", "prompt tokens sent", None, _sent, _sent_tokens),
         measure("rebilled_tokens", "tokens re-billed", True, lambda s: s.totals.rebilled_tokens, _tokens),
         measure(
             "rewrite_factor", "times the largest prompt was computed", True, figures.rewrite_factor, _times
@@ -165,6 +165,11 @@ def _tokens(value: _Value, session: Session) -> str:
     return figures.exact_tokens(
         None if value is None else int(value), estimated=bool(value) and figures.is_estimated(session)
     )
+
+
+def _sent_tokens(value: _Value, session: Session) -> str:
+    estimated = any(figures.prompt_tokens(turn)[1] for turn in session.turns)
+    return figures.exact_tokens(None if value is None else int(value), estimated=estimated)
 
 
 def _times(value: _Value, session: Session) -> str:
