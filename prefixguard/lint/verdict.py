@@ -1,0 +1,276 @@
+"""From hits to findings: which lifetime at which position is worth which severity.
+
+Fourth step of the linter. One finding per place and cause: of all the ways on
+which a change reaches requests, the one that weighs most is shown. The table
+here is the one that `docs/lint.md` publishes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from prefixguard.finding import Confidence, Severity
+from prefixguard.lint.facts import At
+from prefixguard.lint.flow import Flow
+from prefixguard.lint.knowledge import DAY, HOST, LIFETIMES, PROCESS, SESSION, TURN, USER
+from prefixguard.lint.summary import Hit
+from prefixguard.lint.values import Change, Step
+
+CONFIDENCE: tuple[Confidence, Confidence, Confidence] = ("low", "medium", "high")
+_WEIGHT = {"info": 0, "warning": 1, "error": 2}
+_KINDS = {"request": 4, "built": 3, "name": 2, "message": 1, "function": 0}
+
+EDITS: dict[tuple[str, str], Severity] = {
+    ("PG301", ""): "warning",
+    ("PG301", "window"): "warning",
+    ("PG302", ""): "error",
+    ("PG303", ""): "warning",
+    ("PG304", ""): "error",
+    ("PG306", ""): "warning",
+    ("PG307", ""): "info",
+    ("PG308", ""): "warning",
+    ("PG309", ""): "warning",
+    ("PG311", ""): "error",
+    ("PG107", ""): "error",
+    ("PG313", ""): "warning",
+}
+"""Severity of an edit of history by its code and what keeps it rare; anything not listed is `info`."""
+
+REUSE: dict[str, dict[str, Severity]] = {
+    "call": {"system": "error", "tools": "error", "history": "error", "parameters": "warning"},
+    "turn": {"system": "error", "tools": "error", "history": "error", "parameters": "warning"},
+    "session": {"system": "info", "tools": "info", "history": "info", "parameters": "info"},
+    "process": {"system": "warning", "tools": "warning", "history": "info", "parameters": "info"},
+    "day": {"system": "info", "tools": "info", "history": "info", "parameters": "info"},
+    "user": {"system": "warning", "tools": "warning", "history": "info", "parameters": "info"},
+    "host": {"system": "info", "tools": "info", "history": "info", "parameters": "info"},
+}
+"""Severity of a value by its lifetime and its position. An order that is not fixed is `error` up to `process`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LintFinding:
+    """One finding in source. Columns count characters from 1; `trace` leads from source to sink."""
+
+    code: str
+    file: int
+    at: At
+    severity: Severity
+    confidence: Confidence
+    lifetime: str
+    position: str
+    message: str
+    lost: str
+    api: str
+    trace: tuple[Step, ...]
+    what: str
+    deliberate: bool = False
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def judge(flow: Flow) -> list[LintFinding]:
+    """All findings of a flow, in the order of file and place."""
+    found: dict[tuple[int, At, str], tuple[LintFinding, tuple[int, int, int]]] = {}
+    for hit in flow.hits:
+        if hit.sink.kind == "message" and (hit.sink.file, hit.sink.at) in flow.safe:
+            continue
+        made = _finding(hit)
+        if made is None:
+            continue
+        key = (made.file, made.at, made.code)
+        weight = (_WEIGHT[made.severity], _KINDS[hit.sink.kind], hit.confidence)
+        known = found.get(key)
+        if known is None or weight > known[1]:
+            found[key] = (made, weight)
+    reported = {key[:2] for key in found}
+    for change, _file, name in flow.edits.values():
+        if (change.file, change.at) not in reported:
+            made = _weak_edit(change, name)
+            found[(made.file, made.at, made.code)] = (made, (0, 0, 0))
+    findings = [finding for finding, _ in found.values()]
+    findings.extend(_marks(flow))
+    findings.extend(_side_requests(flow))
+    return sorted(_thinned(findings), key=lambda finding: (finding.file, finding.at, finding.code))
+
+
+def _thinned(findings: list[LintFinding]) -> list[LintFinding]:
+    """One cause per place: a clock that is also an elapsed time, a state that is also a lookup."""
+    best: dict[tuple[int, At], LintFinding] = {}
+    for finding in findings:
+        key = (finding.file, finding.at)
+        known = best.get(key)
+        rank = (_WEIGHT[finding.severity], CONFIDENCE.index(finding.confidence))
+        if known is None or rank > (_WEIGHT[known.severity], CONFIDENCE.index(known.confidence)):
+            best[key] = finding
+    return list(best.values())
+
+
+def _finding(hit: Hit) -> LintFinding | None:
+    change = hit.change
+    severity = _severity(hit)
+    if severity is None:
+        return None
+    lifetime = LIFETIMES[change.lifetime]
+    return LintFinding(
+        change.code,
+        change.file,
+        change.at,
+        severity,
+        CONFIDENCE[max(0, min(2, hit.confidence))],
+        lifetime,
+        hit.position,
+        _message(hit),
+        _lost(hit.position, change),
+        hit.sink.api,
+        hit.trace,
+        change.what,
+        deliberate=change.edit and change.guard in {"threshold", "error", "quantised"},
+    )
+
+
+def _severity(hit: Hit) -> Severity | None:
+    change, sink = hit.change, hit.sink
+    if change.edit:
+        severity: Severity = EDITS.get((change.code, change.guard), "info")
+        if hit.confidence < 1 or sink.one_shot:
+            severity = "info"
+        return severity
+    if change.code in {"PG502", "PG506"}:
+        return "error"
+    if change.code in {"PG503", "PG802", "PG511"}:
+        return "info"
+    if change.code == "PG109" and hit.after < 200:
+        return None
+    lifetime = LIFETIMES[change.lifetime]
+    severity = REUSE[lifetime].get(hit.position, "info")
+    if change.order and change.lifetime <= PROCESS and hit.position in {"system", "tools"}:
+        severity = "error"
+        if change.lifetime == SESSION:
+            severity = "info"
+    if change.code == "PG106" and change.lifetime == PROCESS and "process" not in change.what:
+        severity = "info"
+    if change.code == "PG508":
+        severity = "warning"
+    if change.confidence == 0 or hit.confidence == 0 or sink.one_shot or change.lifetime in {DAY, HOST}:
+        return "info"
+    if sink.kind in {"message", "function", "name"} or hit.confidence < 2:
+        severity = "warning" if severity == "error" else severity
+    if sink.kind in {"message", "function", "name"} and change.code in {"PG106", "PG108", "PG105", "PG107"} and change.lifetime <= TURN:
+        # How often a prompt known by its name is built cannot be seen, and such state is mostly read once.
+        return "info"
+    return severity
+
+
+def _message(hit: Hit) -> str:
+    change = hit.change
+    where = {
+        "system": "the system text",
+        "tools": "the tool definitions",
+        "history": "the history",
+        "messages": "the history",
+        "parameters": "the cache key",
+    }.get(hit.position, hit.position)
+    what = change.what[:1].upper() + change.what[1:]
+    if change.edit:
+        rare = {
+            "threshold": " when a size is exceeded",
+            "window": ", one step on each turn once it is full",
+            "quantised": ", in steps",
+            "error": " after an error",
+            "event": "",
+        }.get(change.guard, " on every turn")
+        return f"{what}{rare}"
+    if hit.position == "parameters":
+        return what
+    often = {
+        "call": "on every request",
+        "turn": "on every turn",
+        "session": "once per session",
+        "process": "once per process",
+        "day": "once a day",
+        "user": "for each user",
+        "host": "for each host",
+    }[LIFETIMES[change.lifetime]]
+    if change.order:
+        return f"{what} reaches {where}; its order can differ {'per process' if change.lifetime == PROCESS else often}"
+    return f"{what} reaches {where}, read {often}"
+
+
+def _lost(position: str, change: Change) -> str:
+    if change.edit:
+        return "everything behind the first changed message"
+    if position == "tools":
+        return "the tool definitions behind it, the system text and the whole history"
+    if position == "system":
+        if change.lifetime >= SESSION:
+            return "what other sessions could share behind it"
+        return "the rest of the system text and the whole history"
+    if position == "history":
+        return "every message behind it"
+    return "the whole prompt" if change.code in {"PG405", "PG508"} else "the messages, and more on some servers"
+
+
+def _weak_edit(change: Change, name: str) -> LintFinding:
+    return LintFinding(
+        change.code,
+        change.file,
+        change.at,
+        "info",
+        "low",
+        LIFETIMES[change.lifetime],
+        "history",
+        change.what[:1].upper() + change.what[1:],
+        "everything behind the first changed message",
+        "",
+        change.trace,
+        change.what,
+        deliberate=True,
+    )
+
+
+def _marks(flow: Flow) -> list[LintFinding]:
+    """Breakpoints put on every stored message, and never taken off again."""
+    out = []
+    for file, at, repeated in dict.fromkeys(flow.marks):
+        source = flow.project.files[file].source
+        if not repeated or b'pop("cache_control"' in source or b"pop('cache_control'" in source or b"delete " in source and b"cache_control" in source:
+            continue
+        if b'del ' in source and b'["cache_control"]' in source.split(b"del ", 1)[1]:
+            continue
+        out.append(
+            LintFinding(
+                "PG502", file, at, "error", "medium", "turn", "parameters",
+                "Each stored message keeps a breakpoint, soon more than the API takes",
+                "the request fails, or the oldest breakpoints are ignored", "anthropic-messages", (), "a breakpoint per message",
+            )
+        )  # fmt: skip
+    return out
+
+
+def _side_requests(flow: Flow) -> list[LintFinding]:
+    """Requests that quote the history under another prefix."""
+    out = []
+    for one in flow.requests:
+        if not one["quotes"]:
+            continue
+        main = any(other is not one and other["history"] and other["file"] == one["file"] for other in flow.requests)
+        if not main:
+            continue
+        out.append(
+            LintFinding(
+                "PG511", one["file"], one["at"], "info", "low", "turn", "messages",  # type: ignore[arg-type]
+                "A side request quotes the history under another prefix, so nothing of it is read from the cache",
+                "the whole quoted history, once per side request", str(one["api"]), (), "a side request",
+                deliberate=True,
+            )
+        )  # fmt: skip
+    return out
+
+
+def with_severity(finding: LintFinding, severity: Severity) -> LintFinding:
+    """The same finding at another severity."""
+    return replace(finding, severity=severity)
+
+
+__all__ = ["EDITS", "HOST", "REUSE", "USER", "LintFinding", "judge"]
