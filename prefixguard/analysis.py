@@ -20,6 +20,7 @@ from prefixguard.caches.choose import Chooser, Choice, cache_rules
 from prefixguard.caches.model import Request
 from prefixguard.caches.rule import CacheRule
 from prefixguard.caches.slots import Slots
+from prefixguard.callsite import with_source
 from prefixguard.causes.diagnoses import ReasonTable, compared, read_diagnosis
 from prefixguard.causes.domain import DomainTable, domain_parts, moved_part
 from prefixguard.causes.evidence import Catalogue, Evidence
@@ -396,7 +397,7 @@ class Fold:
             divergence=None
             if visible is None or against is None
             else self._divergence(against, visible, layout, counter, numbers),
-            findings=tuple(findings), is_break=is_break,
+            findings=with_source(tuple(findings), exchange.extra), is_break=is_break,
             tokens=Tokens(numbers.prompt, numbers.shared, lost, again, numbers.method, numbers.exact), usage=usage,
             cache=CacheOutcome(
                 rule.name, choice.decided_by, rule.verified, numbers.readable.low, numbers.readable.high,

@@ -13,17 +13,33 @@ from prefixguard.errors import InputError
 FILE = "pyproject.toml"
 
 
+class CheckSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """`[tool.prefixguard.check]`: what the gate lets pass. The options of `prefixguard check` go first.
+
+    A misspelt name is an error here: a limit that is not read would let everything pass.
+    """
+
+    max_breaks: int | None = None
+    max_rebilled_tokens: int | None = None
+    min_hit_rate: float | None = None
+    max_avoidable_usd: float | None = None
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    baseline: str | None = None
+
+
 class Configuration(msgspec.Struct, frozen=True):
-    """The settings of the analysis.
+    """The settings of the analysis, and of the gate.
 
     server: the cache rule to judge by. deliberate: codes that were decided on,
     so that the gate does not count them. prices: a file with the project's own
-    prices, relative to the configuration file.
+    prices; it and the gate's baseline are relative to the configuration file.
     """
 
     server: str | None = None
     deliberate: tuple[str, ...] = ()
     prices: str | None = None
+    check: CheckSettings = CheckSettings()
 
 
 def find(start: Path) -> Path | None:
@@ -49,6 +65,10 @@ def read(path: Path | None) -> Configuration:
     if configuration.prices is not None:
         prices = str(path.parent / configuration.prices)
         configuration = msgspec.structs.replace(configuration, prices=prices)
+    if configuration.check.baseline is not None:
+        baseline = str(path.parent / configuration.check.baseline)
+        check = msgspec.structs.replace(configuration.check, baseline=baseline)
+        configuration = msgspec.structs.replace(configuration, check=check)
     return configuration
 
 
