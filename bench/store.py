@@ -13,7 +13,8 @@ import random
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,7 +52,7 @@ def library_text(size: int, seed: int = 1) -> str:
     return "".join(parts)
 
 
-def session(api: str = "openai-chat", seed: int = 1) -> Iterator[Capture]:
+def session(seed: int = 1) -> Iterator[Capture]:
     """The captures of the session, one by one."""
     chance = random.Random(seed)
     text = library_text(LAST_BYTES + 400_000, seed)
@@ -76,9 +77,6 @@ def session(api: str = "openai-chat", seed: int = 1) -> Iterator[Capture]:
     messages: list[dict[str, object]] = [{"role": "system", "content": piece(12_000)}]
     grow = (LAST_BYTES - FIRST_BYTES) / TURNS
     for turn in range(TURNS):
-        target = FIRST_BYTES + grow * turn
-        while len(json.dumps(messages)) < target if turn == 0 else False:
-            messages.append({"role": "user", "content": piece(1000)})
         body = {"model": "gpt-5.2", "messages": messages, "tools": tools, "stream": True}
         reply = piece(chance.randint(200, 900))
         call = {"id": f"call_{chance.getrandbits(96):024x}", "type": "function"}
@@ -136,48 +134,49 @@ def session(api: str = "openai-chat", seed: int = 1) -> Iterator[Capture]:
             size -= part
 
 
+def clocked(captures: Iterable[Capture]) -> Iterator[Capture]:
+    """The same session of an agent that puts a clock at the start of its system prompt."""
+    for turn, capture in enumerate(captures):
+        clock = f'"content": "It is {turn * turn * 17} seconds past noon. '.encode()
+        yield replace(capture, body=capture.body.replace(b'"content": "', clock, 1))
+
+
+def measure(captures: Callable[[], Iterator[Capture]]) -> tuple[int, int, int, list[float]]:
+    """(raw bytes, stored bytes, bodies read back wrong, CPU seconds of each turn)."""
+    with tempfile.TemporaryDirectory() as folder:
+        raw = 0
+        spent: list[float] = []
+        with Store.open(Path(folder) / "record.sqlite") as store:
+            for capture in captures():
+                raw += len(capture.body) + len(capture.response_body)
+                start = time.process_time()
+                store.append(capture, SessionKey("header", "x-session-id", "bench"))
+                spent.append(time.process_time() - start)
+        size = sum(file.stat().st_size for file in Path(folder).iterdir())
+        with Store.open(Path(folder) / "record.sqlite", create=False) as store:
+            pairs = zip(store.exchanges(), captures(), strict=True)
+            wrong = sum(read.request != written.body for read, written in pairs)
+        return raw, size, wrong, spent
+
+
 def run() -> list[Row]:
     """The figures. Takes some ten seconds."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "record.sqlite"
-        store = Store.open(path)
-        key = SessionKey("header", "x-session-id", "bench")
-        raw_requests = raw_responses = 0
-        spent: list[float] = []
-        for capture in session():
-            raw_requests += len(capture.body)
-            raw_responses += len(capture.response_body)
-            start = time.process_time()
-            store.append(capture, key)
-            spent.append(time.process_time() - start)
-        store.close()
-        size = sum(file.stat().st_size for file in Path(folder).iterdir())
-        start = time.process_time()
-        with Store.open(path, create=False) as again:
-            wrong = sum(
-                read.request != written.body
-                for read, written in zip(again.exchanges(), session(), strict=True)
-            )
-        raw = raw_requests + raw_responses
-        average = sum(spent) / len(spent) * 1000
-        return [
+    rows = []
+    for name, captures in (("append-only", session), ("clock in its prompt", lambda: clocked(session()))):
+        raw, size, wrong, spent = measure(captures)
+        cpu = f"{sum(spent) / len(spent) * 1000:.2f} ms on average, {max(spent) * 1000:.1f} ms at most"
+        rows += [
+            Row(f"{name}: raw bodies", f"{len(spent)} turns, {raw / 1e6:.1f} MB"),
             Row(
-                "session",
-                f"{TURNS} turns, {raw_requests / 1e6:.1f} MB requests, {raw_responses / 1e6:.1f} MB streams",
-            ),
-            Row(
-                "store against raw bodies",
+                f"{name}: store against raw bodies",
                 f"1/{raw / size:.0f} ({size / 1e6:.2f} MB)",
                 "<= 1/100",
                 size * 100 <= raw,
             ),
-            Row("bodies not read back byte for byte", str(wrong), "0", wrong == 0),
-            Row(
-                "CPU to record a turn",
-                f"{average:.2f} ms on average, {max(spent) * 1000:.1f} ms at most",
-                "about 2 ms",
-            ),
+            Row(f"{name}: bodies not read back byte for byte", str(wrong), "0", wrong == 0),
+            Row(f"{name}: CPU to record a turn", cpu, "about 2 ms"),
         ]
+    return rows
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from prefixguard.store import headers, schema
 from prefixguard.store.reading import Reader
-from prefixguard.store.recipes import Part, pack_numbers, unpack_numbers
+from prefixguard.store.recipes import Part, pack_numbers, slices_named, steps, unpack_numbers
 
 _AT_ONCE = 900
 
@@ -40,11 +40,11 @@ def _detach_recipes(connection: Connection, reader: Reader, gone: set[int]) -> N
         for exchange, part in connection.execute(query.where(columns.base.in_(some))).all():
             if exchange in gone:
                 continue
-            whole = pack_numbers(reader.numbers(exchange, Part(part)))
+            whole = pack_numbers(steps(reader.numbers(exchange, Part(part))))
             connection.execute(
                 update(schema.recipe)
                 .where(columns.exchange == exchange, columns.part == part)
-                .values(base=None, head=0, tail=0, slices=whole)
+                .values(base=None, steps=whole)
             )
 
 
@@ -69,9 +69,9 @@ def _slices_of(connection: Connection, gone: set[int]) -> set[int]:
     """Slices that these exchanges brought in or list themselves."""
     found: set[int] = set()
     for some in _batches(sorted(gone)):
-        recipes = select(schema.recipe.c.slices).where(schema.recipe.c.exchange.in_(some))
+        recipes = select(schema.recipe.c.steps).where(schema.recipe.c.exchange.in_(some))
         for packed in connection.execute(recipes).scalars():
-            found.update(unpack_numbers(packed))
+            found.update(slices_named(unpack_numbers(packed)))
         responses = select(schema.exchange.c.response_slice).where(schema.exchange.c.number.in_(some))
         found.update(number for number in connection.execute(responses).scalars() if number is not None)
     return found
@@ -80,13 +80,13 @@ def _slices_of(connection: Connection, gone: set[int]) -> set[int]:
 def _used(connection: Connection, candidates: set[int]) -> set[int]:
     """Which of the candidates some remaining exchange needs.
 
-    Every slice of a body stands in the list of its own recipe or of one that
-    it builds on, so that reading all lists once is enough.
+    Every slice of a body is named by its own recipe or by one that it builds
+    on, so that reading all recipes once is enough.
     """
     used: set[int] = set()
-    lists = select(schema.recipe.c.slices).execution_options(yield_per=1000)
+    lists = select(schema.recipe.c.steps).execution_options(yield_per=1000)
     for packed in connection.execute(lists).scalars():
-        used.update(candidates.intersection(unpack_numbers(packed)))
+        used.update(candidates & slices_named(unpack_numbers(packed)))
     for some in _batches(sorted(candidates)):
         query = select(schema.exchange.c.response_slice).where(schema.exchange.c.response_slice.in_(some))
         used.update(connection.execute(query).scalars())

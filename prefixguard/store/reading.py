@@ -127,14 +127,14 @@ class Reader:
 
     def _recipe(self, exchange: int, part: Part) -> Recipe:
         columns = schema.recipe.c
-        query = select(columns.base, columns.head, columns.tail, columns.slices, columns.digest)
+        query = select(columns.base, columns.steps, columns.digest)
         row = self._connection.execute(
             query.where(columns.exchange == exchange, columns.part == int(part))
         ).first()
         if row is None:
             raise StoreDamagedError(f"exchange {exchange}: its {part.name.lower()} is missing")
         try:
-            return Recipe(row[0], row[1], row[2], unpack_numbers(row[3]), bytes(row[4]))
+            return Recipe(row[0], unpack_numbers(row[1]), bytes(row[2]))
         except (zstandard.ZstdError, ValueError, IndexError) as error:
             raise StoreDamagedError(
                 f"exchange {exchange}: its {part.name.lower()} cannot be read: {error}"

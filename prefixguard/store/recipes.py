@@ -1,7 +1,7 @@
 """A recipe says which slices make up a body, as a difference to an earlier one.
 
-A session's bodies mostly grow at their end, so a recipe keeps the first numbers
-of its base, adds the new ones and keeps the last ones: it costs what is new.
+A session's bodies mostly grow at their end, so a recipe copies most of its base
+and names only the new slices: it costs what is new.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from enum import IntEnum
 
 import xxhash
 import zstandard
+
+from prefixguard.store.slicing import Copy
 
 MAX_DEPTH = 64
 """Most bases in a row: bounds what reading one exchange costs."""
@@ -36,33 +38,50 @@ class Part(IntEnum):
 class Recipe:
     """How to rebuild one part of an exchange.
 
-    base: number of the exchange whose same part is the base, or None.
-    head, tail: how many slices are kept from its start and end. new: the
-    numbers between them. digest: of the rebuilt bytes.
+    base: number of the exchange whose same part is the base, or None. steps:
+    what to take one after the other, as numbers: 2n is slice n; 2i + 1 followed
+    by c are the c slices of the base from its i-th on. digest: of the bytes.
     """
 
     base: int | None
-    head: int
-    tail: int
-    new: Numbers
+    steps: Numbers
     digest: bytes
 
     def apply(self, base: Numbers) -> tuple[int, ...]:
-        """All numbers, given those of the base (empty when there is none)."""
-        return (*base[: self.head], *self.new, *base[len(base) - self.tail :])
+        """All slice numbers, given those of the base (empty when there is none)."""
+        numbers: list[int] = []
+        steps = iter(self.steps)
+        for step in steps:
+            if step & 1:
+                start = step >> 1
+                numbers.extend(base[start : start + next(steps)])
+            else:
+                numbers.append(step >> 1)
+        return tuple(numbers)
 
 
-def difference(numbers: Numbers, base: Numbers) -> tuple[int, int]:
-    """(head, tail): how many numbers are the same at the start and the end; they never overlap."""
-    limit = min(len(numbers), len(base))
-    head = 0
-    while head < limit and numbers[head] == base[head]:
-        head += 1
-    tail = 0
-    limit -= head
-    while tail < limit and numbers[-1 - tail] == base[-1 - tail]:
-        tail += 1
-    return head, tail
+def steps(numbers: Numbers, copies: Sequence[Copy] = ()) -> list[int]:
+    """The steps of a recipe for these slice numbers, of which some are copied from the base."""
+    made: list[int] = []
+    position = 0
+    for copy in copies:
+        made.extend([number << 1 for number in numbers[position : copy.index]])
+        made.extend((copy.base << 1 | 1, copy.count))
+        position = copy.index + copy.count
+    made.extend([number << 1 for number in numbers[position:]])
+    return made
+
+
+def slices_named(steps: Numbers) -> set[int]:
+    """The slices that the steps name themselves, not through their base."""
+    named: set[int] = set()
+    rest = iter(steps)
+    for step in rest:
+        if step & 1:
+            next(rest)
+        else:
+            named.add(step >> 1)
+    return named
 
 
 def body_digest(body: bytes) -> bytes:
@@ -71,7 +90,7 @@ def body_digest(body: bytes) -> bytes:
 
 
 def pack_numbers(numbers: Numbers) -> bytes:
-    """Slice numbers as bytes: little-endian, four each (eight from 2**32 on), packed when that helps."""
+    """Numbers as bytes: little-endian, four each (eight from 2**32 on), packed when that helps."""
     wide = any(number >> 32 for number in numbers)
     values = array("Q" if wide else "I", numbers)
     if sys.byteorder == "big":

@@ -1,8 +1,7 @@
 """The tables of a store, the same in SQLite and PostgreSQL, and their version.
 
 A body is a list of slices; each slice is kept once. `recipe` holds the list,
-as a difference to the list of an earlier exchange (`base`): its first `head`
-numbers, then `slices`, then the last `tail` numbers of the base.
+as a difference to the list of an earlier exchange (`base`).
 """
 
 from __future__ import annotations
@@ -98,9 +97,8 @@ recipe = Table(
     # request, prompt (token ids) or reply (token ids): see `recipes.Part`.
     Column("part", SmallInteger, primary_key=True, autoincrement=False),
     Column("base", BigInteger, index=True),
-    Column("head", Integer, nullable=False),
-    Column("tail", Integer, nullable=False),
-    Column("slices", LargeBinary, nullable=False),
+    # See `recipes.Recipe`.
+    Column("steps", LargeBinary, nullable=False),
     Column("digest", LargeBinary, nullable=False),
     sqlite_with_rowid=False,
 )

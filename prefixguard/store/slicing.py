@@ -5,12 +5,15 @@ top-level array (messages, tools, system blocks ...) and around each long
 string; very long strings are cut again where their text has line ends. The
 slices of a body, joined, are the body, whatever it holds: a body that is no
 JSON, or odd JSON, only shares less. Nothing here knows an API.
+
+A body that resembles an earlier one is only looked at where the two differ.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -22,14 +25,21 @@ CHUNK = 4096
 """Least bytes between two cuts inside a very long string."""
 MAX_CHUNK = 65536
 """Bytes after which a long string without line ends (base64) is cut anyway."""
+MAX_EDITS = 16
+"""Most places at which two bodies are followed where they part and come together again."""
 
 # Strings and brackets; everything else is passed over. Possessive, with an
 # optional closing quote, so that broken input costs one pass and no more.
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
+_REST_OF_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 # An escaped line end, or a real one in a body that is no JSON.
 _LINE_END = re.compile(rb"\\n|\n")
 _BLOCK = 65536
 _WINDOW = 24
+_NEEDLE = 48
+_ANCHORS = 12
+_SEARCHED = 131_072
+_WORTH = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,61 +47,108 @@ class Cuts:
     """Where a body is cut.
 
     ends: the end offset of each slice, ascending; the last is the body's
-        length. nesting: for each end, the brackets that are open there; None
-        inside a string.
+    length. nesting: for each end, the brackets that are open there.
+    inside: for each end, whether it lies inside a string.
     """
 
     ends: list[int]
-    nesting: list[bytes | None]
+    nesting: list[bytes]
+    inside: list[bool]
+
+    def add(self, end: int, nesting: bytes, inside: bool = False) -> None:
+        """Marks a cut; nothing happens where one is already, or at the very start."""
+        if end > (self.ends[-1] if self.ends else 0):
+            self.ends.append(end)
+            self.nesting.append(nesting)
+            self.inside.append(inside)
 
 
-def cut(body: bytes, known: Cuts | None = None, shared: int = 0) -> Cuts:
-    """Where to cut `body`.
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """`count` slices from `index` on are those of the other body from `base` on."""
 
-    known, shared: the cuts of an earlier body whose first `shared` bytes are
-    the same; only what comes behind them is then looked at.
-    """
-    ends: list[int] = []
-    nesting: list[bytes | None] = []
-    if known is not None:
-        # The last end is left out: where that body ends says nothing about a longer one.
-        count = min(bisect_right(known.ends, shared), len(known.ends) - 1)
-        while count > 0 and known.nesting[count - 1] is None:
-            count -= 1
-        ends = known.ends[:count]
-        nesting = known.nesting[:count]
-    if not ends and body.lstrip()[:1] not in (b"{", b"["):
-        _chunk(body, 0, len(body), ends, nesting)
-        return Cuts(ends, nesting)
-    stack = bytearray((nesting and nesting[-1]) or b"")
-    frozen = bytes(stack)
-    last = element = ends[-1] if ends else 0
+    index: int
+    base: int
+    count: int
 
-    for token in _TOKEN.finditer(body, last):
+
+def cut(body: bytes) -> Cuts:
+    """Where to cut `body`."""
+    cuts = Cuts([], [], [])
+    _cut_to(body, len(body), cuts)
+    return cuts
+
+
+def cut_like(body: bytes, other: bytes, known: Cuts) -> tuple[Cuts, list[Copy]]:
+    """Where to cut `body`, and which slices it has in common with `other`, whose cuts are known."""
+    cuts = Cuts([], [], [])
+    copies: list[Copy] = []
+    for start, base, length in _matches(body, other, known.ends):
+        _cut_to(body, start, cuts)
+        position = cuts.ends[-1] if cuts.ends else 0
+        shift = start - base
+        first = bisect_right(known.ends, base)
+        if position != start:
+            # A string that began earlier reaches into what looked the same: go on behind it.
+            first = bisect_right(known.ends, position - shift)
+            if first == 0 or known.ends[first - 1] != position - shift:
+                continue
+        last = bisect_right(known.ends, base + length)
+        if last == len(known.ends) and start + length < len(body):
+            # Where the other body ends says nothing about a longer one.
+            last -= 1
+        if last > first:
+            copies.append(Copy(len(cuts.ends), first, last - first))
+            cuts.ends.extend([end + shift for end in known.ends[first:last]])
+            cuts.nesting.extend(known.nesting[first:last])
+            cuts.inside.extend(known.inside[first:last])
+    _cut_to(body, len(body), cuts)
+    return cuts, copies
+
+
+def shared_bytes(body: bytes, other: bytes, known: Cuts) -> int:
+    """How many bytes `body` has in common with `other`, as far as `cut_like` would see it."""
+    return sum(length for _, _, length in _matches(body, other, known.ends))
+
+
+def _cut_to(body: bytes, stop: int, cuts: Cuts) -> None:
+    """Goes on from the last cut to one at `stop`, or behind it where a string reaches over it."""
+    position = cuts.ends[-1] if cuts.ends else 0
+    if position >= stop:
+        return
+    frozen = cuts.nesting[-1] if cuts.nesting else b""
+    if not frozen and body.lstrip()[:1] not in (b"{", b"["):
+        _chunk(body, position, stop, frozen, cuts)
+        return
+    if cuts.inside and cuts.inside[-1]:
+        match = _REST_OF_STRING.match(body, position)
+        position = match.end() if match else position
+        _chunk(body, cuts.ends[-1], position, frozen, cuts)
+    stack = bytearray(frozen)
+    last = element = position
+
+    for token in _TOKEN.finditer(body, position):
         start, end = token.span()
+        if start >= stop:
+            break
         first = body[start]
         if first == 0x22:
             if end - start >= LONG:
-                if start > last:
-                    ends.append(start)
-                    nesting.append(frozen)
-                _chunk(body, start, end, ends, nesting)
-                nesting[-1] = frozen
+                cuts.add(start, frozen)
+                _chunk(body, start, end, frozen, cuts)
                 last = end
             elif end - start >= SMALL and _holds_elements(frozen):
-                if start > last:
-                    ends.append(start)
-                    nesting.append(frozen)
-                ends.append(end)
-                nesting.append(frozen)
+                cuts.add(start, frozen)
+                cuts.add(end, frozen)
                 last = end
+            elif end > stop:
+                stop = end
             continue
         if first in b"[{":
             if _holds_elements(frozen):
                 element = start
                 if start > last:
-                    ends.append(start)
-                    nesting.append(frozen)
+                    cuts.add(start, frozen)
                     last = start
             stack.append(first)
         elif stack:
@@ -99,18 +156,15 @@ def cut(body: bytes, known: Cuts | None = None, shared: int = 0) -> Cuts:
         frozen = bytes(stack)
         if first in b"]}" and _holds_elements(frozen):
             if end - element >= SMALL:
-                ends.append(end)
-                nesting.append(frozen)
+                cuts.add(end, frozen)
                 last = end
-            elif ends and ends[-1] == element:
+            elif cuts.ends and cuts.ends[-1] == element > position:
                 # Not worth a slice: it stays with what stands around it.
-                ends.pop()
-                nesting.pop()
-                last = ends[-1] if ends else 0
-    if len(body) > last:
-        ends.append(len(body))
-        nesting.append(None)
-    return Cuts(ends, nesting)
+                cuts.ends.pop()
+                cuts.nesting.pop()
+                cuts.inside.pop()
+                last = max(position, cuts.ends[-1] if cuts.ends else 0)
+    cuts.add(stop, frozen)
 
 
 def _holds_elements(stack: bytes) -> bool:
@@ -118,43 +172,80 @@ def _holds_elements(stack: bytes) -> bool:
     return stack in (b"{[", b"[")
 
 
-def _chunk(body: bytes, start: int, end: int, ends: list[int], nesting: list[bytes | None]) -> None:
+def _chunk(body: bytes, start: int, end: int, nesting: bytes, cuts: Cuts) -> None:
     """Marks cuts in a long string, and its end; they depend on the text near them, and outlive insertions."""
     position = start
     while end - position > 2 * CHUNK:
         limit = min(position + MAX_CHUNK, end)
-        position = next(
+        found = next(
             (
-                found.end()
-                for found in _LINE_END.finditer(body, position + CHUNK, limit)
+                line_end.end()
+                for line_end in _LINE_END.finditer(body, position + CHUNK, limit)
                 # One line end in eight, picked by the text before it: two texts that
                 # part come together again at the next place that both would pick.
-                if crc32(body[found.end() - _WINDOW : found.end()]) & 7 == 0
+                if crc32(body[line_end.end() - _WINDOW : line_end.end()]) & 7 == 0
             ),
             limit,
         )
+        while found > position + 1 and body[found - 1] == 0x5C:
+            # Never between a backslash and what it escapes.
+            found -= 1
+        position = found
         if position >= end:
             break
-        ends.append(position)
-        nesting.append(None)
-    if end > start:
-        ends.append(end)
-        nesting.append(None)
+        cuts.add(position, nesting, inside=True)
+    cuts.add(end, nesting)
 
 
-def shared_prefix(a: bytes, b: bytes) -> int:
-    """How many bytes `a` and `b` have in common at their start."""
-    length = min(len(a), len(b))
-    position = 0
-    while position < length and a[position : position + _BLOCK] == b[position : position + _BLOCK]:
-        position += _BLOCK
-    if position >= length:
-        return length
-    low, high = position, min(position + _BLOCK, length)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+def _matches(body: bytes, other: bytes, other_ends: list[int]) -> Iterator[tuple[int, int, int]]:
+    """(offset in body, offset in other, bytes) of what both have in common, in order."""
+    position = base = 0
+    length = shared_prefix(body, other)
+    for _ in range(MAX_EDITS):
+        yield position, base, length
+        position += length
+        base += length
+        if position >= len(body) or base >= len(other):
+            return
+        anchor = _anchor(body, position, other, base, other_ends)
+        if anchor is None:
+            return
+        position, base, length = anchor
+
+
+def _anchor(
+    body: bytes, position: int, other: bytes, base: int, other_ends: list[int]
+) -> tuple[int, int, int] | None:
+    """Where the two come together again behind a difference."""
+    first = bisect_right(other_ends, base)
+    for cut_at in other_ends[first : first + _ANCHORS]:
+        needle = other[cut_at : cut_at + _NEEDLE]
+        if not needle:
+            return None
+        found = body.find(needle, position, position + _SEARCHED)
+        if found >= 0:
+            length = shared_prefix(body, other, found, cut_at)
+            if length >= _WORTH or found + length == len(body):
+                return found, cut_at, length
+    return None
+
+
+def shared_prefix(a: bytes, b: bytes, a_from: int = 0, b_from: int = 0) -> int:
+    """How many bytes `a` from `a_from` on and `b` from `b_from` on have in common at their start."""
+    length = min(len(a) - a_from, len(b) - b_from)
+    done = 0
+    while done < length:
+        block = min(_BLOCK, length - done)
+        one = a[a_from + done : a_from + done + block]
+        two = b[b_from + done : b_from + done + block]
+        if one != two:
+            low, high = 0, block - 1
+            while low < high:
+                middle = (low + high + 1) // 2
+                if one[:middle] == two[:middle]:
+                    low = middle
+                else:
+                    high = middle - 1
+            return done + low
+        done += block
+    return length

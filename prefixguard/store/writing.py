@@ -22,13 +22,13 @@ from prefixguard.store.recipes import (
     TOKENS_BYTES,
     Part,
     body_digest,
-    difference,
     pack_numbers,
+    steps,
     token_cuts,
 )
 from prefixguard.store.recording import Kept
 from prefixguard.store.slices import SliceWriter
-from prefixguard.store.slicing import Cuts, cut, shared_prefix
+from prefixguard.store.slicing import Copy, Cuts, cut, cut_like, shared_bytes, shared_prefix
 
 _BASES_A_SESSION = 4
 """How many earlier bodies of a session are looked at: its sub-agents interleave."""
@@ -53,7 +53,7 @@ class _Body:
     depth: int
     numbers: tuple[int, ...]
     body: bytes
-    cuts: Cuts | None
+    cuts: Cuts
 
 
 class Writer:
@@ -185,67 +185,78 @@ class Writer:
     def _body(self, connection: Connection, scope: str, number: int, kept: Kept) -> int | None:
         """Adds the recipe of the request; the number of the response's slice, if there is a response."""
         body = kept.body
-        base, shared = self._nearest(scope, Part.REQUEST, body)
-        cuts = cut(body, base.cuts if base else None, shared)
-        same = _same_slices(base, cuts, shared)
-        start = cuts.ends[same - 1] if same else 0
-        contents = []
-        for end in cuts.ends[same:]:
-            contents.append(body[start:end])
-            start = end
-        contents.append(kept.response_body)
-        added = self._slices.numbers(connection, contents if kept.response_body else contents[:-1])
-        response = added.pop() if kept.response_body else None
-        numbers = (*(base.numbers[:same] if base else ()), *added)
-        self._recipe(scope, Part.REQUEST, base, shared, _Body(number, 0, numbers, body, cuts))
-        return response
+        base = self._nearest(scope, Part.REQUEST, body)
+        copies: list[Copy] = []
+        if base is None:
+            cuts = cut(body)
+        else:
+            cuts, copies = cut_like(body, base.body, base.cuts)
+        starts = [0, *cuts.ends]
+        numbers = [-1] * len(cuts.ends)
+        if base is not None:
+            for copy in copies:
+                numbers[copy.index : copy.index + copy.count] = base.numbers[
+                    copy.base : copy.base + copy.count
+                ]
+        fresh = [index for index, known in enumerate(numbers) if known < 0]
+        contents = [body[starts[index] : starts[index + 1]] for index in fresh]
+        if kept.response_body:
+            contents.append(kept.response_body)
+        found = self._slices.numbers(connection, contents)
+        for index, known in zip(fresh, found, strict=False):
+            numbers[index] = known
+        self._recipe(scope, Part.REQUEST, base, copies, _Body(number, 0, tuple(numbers), body, cuts))
+        return found[-1] if kept.response_body else None
 
     def _tokens(
         self, connection: Connection, scope: str, number: int, part: Part, tokens: array[int]
     ) -> None:
         contents = list(token_cuts(tokens))
         raw = b"".join(contents)
-        base, shared = self._nearest(scope, part, raw)
-        same = shared // TOKENS_BYTES
+        base = self._nearest(scope, part, raw)
+        same = 0 if base is None else shared_prefix(base.body, raw) // TOKENS_BYTES
         numbers = (*(base.numbers[:same] if base else ()), *self._slices.numbers(connection, contents[same:]))
-        self._recipe(scope, part, base, shared, _Body(number, 0, numbers, raw, None))
+        copies = [Copy(0, 0, same)] if same else []
+        ends = [min(end + TOKENS_BYTES, len(raw)) for end in range(0, len(raw), TOKENS_BYTES)]
+        cuts = Cuts(ends, [b""] * len(ends), [False] * len(ends))
+        self._recipe(scope, part, base, copies, _Body(number, 0, numbers, raw, cuts))
 
-    def _recipe(self, scope: str, part: Part, base: _Body | None, shared: int, made: _Body) -> None:
-        if base is not None and 2 * shared > len(base.body):
+    def _recipe(self, scope: str, part: Part, base: _Body | None, copies: list[Copy], made: _Body) -> None:
+        recent = self._recent.setdefault((scope, part), [])
+        if base is not None and 2 * sum(copy.count for copy in copies) > len(base.numbers):
             # The same thread has moved on: its next turn will build on this one.
-            self._recent[scope, part].remove(base)
+            recent.remove(base)
             self._recent_bytes -= len(base.body)
-        if base is not None and base.depth + 1 >= MAX_DEPTH:
-            base = None
-        head, tail = difference(made.numbers, base.numbers) if base else (0, 0)
-        if base is not None and head + tail == 0:
-            base = None
+        if base is None or base.depth + 1 >= MAX_DEPTH or not copies:
+            base, copies = None, []
         made.depth = base.depth + 1 if base else 0
         self._recipes.append(
             {
                 "exchange": made.exchange,
                 "part": int(part),
                 "base": base.exchange if base else None,
-                "head": head,
-                "tail": tail,
-                "slices": pack_numbers(made.numbers[head : len(made.numbers) - tail]),
+                "steps": pack_numbers(steps(made.numbers, copies)),
                 "digest": body_digest(made.body),
             }
         )
         self._remember(scope, part, made)
 
-    def _nearest(self, scope: str, part: Part, body: bytes) -> tuple[_Body | None, int]:
-        """The remembered body of this scope that shares the longest start with `body`, and how many bytes."""
-        best: _Body | None = None
-        longest = -1
-        for candidate in self._recent.get((scope, part), ()):
-            shared = shared_prefix(candidate.body, body)
-            if shared > longest:
-                best, longest = candidate, shared
-        return best, max(longest, 0)
+    def _nearest(self, scope: str, part: Part, body: bytes) -> _Body | None:
+        """The remembered body of this scope that resembles `body` most."""
+        candidates = self._recent.get((scope, part))
+        if not candidates:
+            return None
+        shared, nearest = max(
+            ((shared_prefix(candidate.body, body), candidate) for candidate in candidates),
+            key=lambda found: found[0],
+        )
+        if len(candidates) == 1 or 2 * shared > len(nearest.body):
+            return nearest
+        # Something changes near the start each time: the threads are told apart by what follows.
+        return max(candidates, key=lambda candidate: shared_bytes(body, candidate.body, candidate.cuts))
 
     def _remember(self, scope: str, part: Part, made: _Body) -> None:
-        recent = self._recent.setdefault((scope, part), [])
+        recent = self._recent[scope, part]
         self._recent.move_to_end((scope, part))
         recent.insert(0, made)
         self._recent_bytes += len(made.body)
@@ -254,18 +265,6 @@ class Writer:
         while self._recent_bytes > _REMEMBERED_BYTES and len(self._recent) > 1:
             _, dropped = self._recent.popitem(last=False)
             self._recent_bytes -= sum(len(body.body) for body in dropped)
-
-
-def _same_slices(base: _Body | None, cuts: Cuts, shared: int) -> int:
-    """How many slices at the start are those of the base: same place, same bytes."""
-    if base is None or base.cuts is None:
-        return 0
-    count = 0
-    for end, other in zip(cuts.ends, base.cuts.ends, strict=False):
-        if end != other or end > shared:
-            break
-        count += 1
-    return count
 
 
 def session_name(key: SessionKey) -> str:

@@ -61,7 +61,8 @@ def with_secrets(body: bytes | dict[str, Any], **changes: Any) -> Any:
         upstream=f"https://user:{API_KEY}@api.example.org",
         headers={
             "Authorization": f"Bearer {API_KEY}", "X-Api-Key": API_KEY, "x-goog-api-key": API_KEY,
-            "Cookie": f"s={API_KEY}", "x-note": f"token {TOKEN}", "user-agent": "test/1", "content-encoding": "gzip",
+            "Cookie": f"s={API_KEY}", "x-note": f"token {TOKEN}",
+            "user-agent": "test/1", "content-encoding": "gzip",
         },
         response_headers={
             "Set-Cookie": f"s={API_KEY}", "content-type": "application/json", "x-amz-security-token": API_KEY,

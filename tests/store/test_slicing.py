@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.store import slicing
-from prefixguard.store.slicing import CHUNK, LONG, Cuts, cut, shared_prefix
+from prefixguard.store.slicing import CHUNK, LONG, Copy, Cuts, cut, cut_like, shared_prefix
 
 
 def slices(body: bytes, cuts: Cuts | None = None) -> list[bytes]:
     cuts = cuts or cut(body)
-    assert len(cuts.ends) == len(cuts.nesting)
+    assert len(cuts.ends) == len(cuts.nesting) == len(cuts.inside)
+    assert cuts.ends == sorted(set(cuts.ends))
     return [body[start:end] for start, end in zip([0, *cuts.ends], cuts.ends, strict=False)]
 
 
@@ -43,7 +44,23 @@ def test_broken_json_comes_back(text: str, long: int) -> None:
         assert b"".join(slices(body)) == body
 
 
-@settings(max_examples=60)
+def check_like(body: bytes, other: bytes) -> tuple[Cuts, list[Copy]]:
+    """Cuts `body` like `other`, and checks all that must hold."""
+    known = cut(other)
+    cuts, copies = cut_like(body, other, known)
+    mine, theirs = slices(body, cuts), slices(other, known)
+    assert b"".join(mine) == body
+    assert all(mine)
+    position = 0
+    for copy in copies:
+        assert copy.index >= position
+        assert mine[copy.index : copy.index + copy.count] == theirs[copy.base : copy.base + copy.count]
+        position = copy.index + copy.count
+    assert position <= len(mine)
+    return cuts, copies
+
+
+@settings(max_examples=150)
 @given(
     st.dictionaries(
         st.sampled_from(["messages", "tools", "input", "x"]), json_values | st.lists(json_values)
@@ -52,20 +69,71 @@ def test_broken_json_comes_back(text: str, long: int) -> None:
     st.booleans(),
     st.data(),
 )
-def test_what_is_known_of_another_body_changes_nothing_but_the_work(
+def test_a_body_cut_like_another_comes_back(
     value: dict[str, object], indent: int | str | None, ascii_only: bool, data: st.DataObject
 ) -> None:
-    body = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode()
-    at = data.draw(st.integers(0, len(body)))
-    other = body[:at] + data.draw(st.binary(max_size=20)) + body[at:]
+    other = body = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode()
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(body)))
+        gone = data.draw(st.integers(0, 30))
+        body = (
+            body[:at]
+            + data.draw(st.sampled_from([b"", b'"', b"\\", b"}]", b',{"a":1}', b"text"]))
+            + body[at + gone :]
+        )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(slicing, "LONG", 24)
-        patch.setattr(slicing, "SMALL", 4)
-        patch.setattr(slicing, "CHUNK", 16)
-        known = cut(body)
-        cuts = cut(other, known, shared_prefix(body, other))
-        assert b"".join(slices(other, cuts)) == other
-        assert cuts.ends == sorted(set(cuts.ends))
+        for name, small in {
+            "LONG": 24, "SMALL": 4, "CHUNK": 8, "MAX_CHUNK": 16, "_WORTH": 6, "_NEEDLE": 4, "_WINDOW": 2,
+        }.items():  # fmt: skip
+            patch.setattr(slicing, name, small)
+        check_like(body, other)
+        check_like(other, body)
+
+
+def messages_of(body: bytes) -> list[bytes]:
+    return [json.dumps(message).encode() for message in json.loads(body)["messages"]]
+
+
+def long_body(count: int, **more: object) -> dict[str, object]:
+    messages = [
+        {"role": "user", "content": f"message {i}: {i * 7919 % 10007} " + "x" * (i % 90 + 40)}
+        for i in range(count)
+    ]
+    tools = [{"name": f"tool {i}", "description": f"what it does {i * i} " * 5} for i in range(9)]
+    return {"model": "m", "system": "You are", "messages": messages, "tools": tools, **more}
+
+
+def test_only_the_differences_are_cut_anew() -> None:
+    before = long_body(400)
+    after = long_body(402)
+    after["system"] = "At 12:01 you are"
+    after["messages"][200]["content"] = "pruned " * 20  # type: ignore[index]
+    del after["messages"][300]  # type: ignore[attr-defined]
+    body, other = json.dumps(after).encode(), json.dumps(before).encode()
+    cuts, copies = check_like(body, other)
+    # The envelope's start, one edited message, two new ones, and the commas and bits around them.
+    assert len(cuts.ends) - sum(copy.count for copy in copies) < 14
+    assert set(messages_of(body)) <= set(slices(body, cuts))
+    assert cuts.ends == cut(body).ends
+
+
+def test_a_clock_in_a_long_string_leaves_everything_behind_it_copied() -> None:
+    system = "\n".join(f"rule {i}: {i * 7919 % 10007}" for i in range(2000))
+    body, other = (
+        json.dumps(long_body(300) | {"system": clock + system}).encode() for clock in ("12:00 ", "9:01 ")
+    )
+    cuts, copies = check_like(body, other)
+    assert sum(copy.count for copy in copies) >= 600
+    assert cuts.ends == cut(body).ends
+
+
+def test_an_appended_turn_costs_two_copies() -> None:
+    other, body = (json.dumps(long_body(count)).encode() for count in (400, 402))
+    cuts, copies = check_like(body, other)
+    assert copies[0].index == 0
+    assert len(copies) == 2
+    assert len(cuts.ends) - sum(copy.count for copy in copies) <= 5
+    assert cuts.ends == cut(body).ends
 
 
 def test_each_element_of_a_top_level_array_is_a_slice() -> None:
@@ -106,10 +174,9 @@ def test_a_grown_raw_prompt_shares_its_start() -> None:
     text = "\n".join(f"step {i}: {i * i}" for i in range(9000))
     before = json.dumps({"model": "m", "prompt": text}).encode()
     after = json.dumps({"model": "m", "prompt": text + "\nand more"}).encode()
-    first = cut(before)
-    cuts = cut(after, first, shared_prefix(before, after))
+    cuts, copies = check_like(after, before)
     assert cuts.ends == cut(after).ends
-    assert len(set(slices(after)) - set(slices(before))) <= 3
+    assert len(cuts.ends) - sum(copy.count for copy in copies) <= 3
 
 
 def test_base64_without_line_ends_is_cut_too() -> None:
@@ -129,6 +196,13 @@ def test_shared_prefix(start: bytes, a: bytes, b: bytes) -> None:
     length = shared_prefix(one, two)
     assert one[:length] == two[:length]
     assert length in (len(one), len(two)) or one[length] != two[length]
+
+
+def test_shared_prefix_from_the_middle() -> None:
+    one = b"ab" * 70_000 + b"x"
+    assert shared_prefix(one, one, 0, 2) == len(one) - 3
+    assert shared_prefix(one, one, 1, 0) == 0
+    assert shared_prefix(one, one, len(one), 0) == 0
 
 
 def test_shared_prefix_of_long_bodies() -> None:
