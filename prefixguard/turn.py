@@ -160,7 +160,8 @@ class Turn:
     @property
     def is_fault(self) -> bool:
         """A break that nobody decided on."""
-        return self.is_break and not all(f.deliberate for f in self.findings if f.primary)
+        causes = [f for f in self.findings if f.primary]
+        return self.is_break and not (causes and all(f.deliberate for f in causes))
 
 
 @dataclass(frozen=True, slots=True)
