@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from prefixguard.divergence import Parting
 from prefixguard.lineage import Match, Node
+from prefixguard.rendering.prefixes import shared_characters, shared_suffix
 from prefixguard.turn import Shape
 
 LEAST_REBILLED = 32
@@ -47,8 +48,26 @@ def _in_tail(parent: Node, parting: Parting) -> bool:
 
 
 def _shares_less_than_half(parent: Node, fresh: Node) -> bool:
-    head = {s.exact for s in fresh.prompt.segments[: fresh.prompt.head_length]}
+    """Whether less than half of the parent's head stands in the new one, character by character.
+
+    A clock in a long system text leaves the rest of it shared; the prompt of a
+    helper request shares next to nothing.
+    """
     own = parent.prompt.segments[: parent.prompt.head_length]
-    total = sum(len(s.text) for s in own)
-    shared = sum(len(s.text) for s in own if s.exact in head)
+    new = fresh.prompt.segments[: fresh.prompt.head_length]
+    there = {s.exact for s in new}
+    left = [s.text for s in new if s.exact not in {o.exact for o in own}]
+    total = shared = 0
+    for segment in own:
+        total += len(segment.text)
+        if segment.exact in there:
+            shared += len(segment.text)
+        else:
+            shared += max((_alike_length(segment.text, text) for text in left), default=0)
     return total > 0 and shared * 2 < total
+
+
+def _alike_length(a: str, b: str) -> int:
+    """Characters that two texts share at their ends."""
+    start = shared_characters(a, b)
+    return start + shared_suffix(a[start:], b[start:])

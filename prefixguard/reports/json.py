@@ -83,8 +83,8 @@ def totals_to_dict(totals: Totals) -> Json:
 def turn_to_dict(turn: Turn) -> Json:
     """One entry of `turns`.
 
-    `aborted`, `note` (why a turn could not be understood) and a cost's
-    `estimated` are present only where they say something.
+    `aborted`, `diagnosis` (the server's own), `note` (why a turn could not be
+    understood) and a cost's `estimated` are present only where they say something.
     """
     result: Json = {
         "index": turn.index,
@@ -112,6 +112,13 @@ def turn_to_dict(turn: Turn) -> Json:
     }
     if turn.aborted:
         result["aborted"] = True
+    if turn.diagnosis is not None:
+        result["diagnosis"] = {
+            "by": turn.diagnosis.by,
+            "reason": turn.diagnosis.reason,
+            "missed_tokens": turn.diagnosis.missed_tokens,
+            "agrees": turn.diagnosis.agrees,
+        }
     if turn.note:
         result["note"] = turn.note
     return result

@@ -14,7 +14,7 @@ from prefixguard.reports.advice import advice, flow
 from prefixguard.reports.text.line import SEVERITY_STYLE, is_miss, predicted
 from prefixguard.reports.visible import one_line, safe, windows
 from prefixguard.rulebook import FindingRule
-from prefixguard.turn import Divergence, Session, Turn
+from prefixguard.turn import Diagnosis, Divergence, Session, Turn
 
 _KINDS = {
     "changed": "changed",
@@ -194,6 +194,16 @@ def _add_cache(rows: _Rows, turn: Turn) -> None:
     rows.add("Cache", text)
     known = "" if cache.verified else "; this rule is unverified"
     rows.add("", Text(f"rule {one_line(cache.model)}, chosen by {one_line(cache.decided_by)}{known}", "dim"))
+    if turn.diagnosis is not None:
+        rows.add("", _server_says(turn.diagnosis))
+
+
+def _server_says(diagnosis: Diagnosis) -> Text:
+    """The server's own diagnosis, and whether it says the same as the findings here."""
+    missed = diagnosis.missed_tokens
+    tokens = f", about {figures.exact_tokens(missed)} tokens" if missed is not None else ""
+    verdict = {True: "; the findings here agree", False: "; the findings here differ", None: ""}
+    return Text(f"{one_line(diagnosis.by)} says: {one_line(diagnosis.reason)}{tokens}{verdict[diagnosis.agrees]}")
 
 
 def _add_finding(rows: _Rows, turn: Turn, finding: Finding, rule: FindingRule | None) -> None:
