@@ -8,7 +8,7 @@ costs a scan of its bytes and the reading of what is new.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -21,13 +21,44 @@ from prefixguard.wire.blocks import Body
 from prefixguard.wire.detect import detect, is_side_traffic, model_in_path
 from prefixguard.wire.format import ElementList, Format, Segments
 
-type _Entries = list[tuple[str, Segment]]
+type _Entry = tuple[str, Segment]
+type _Entries = list[_Entry]
 
 _MODEL = ("model",)
+_SHARED_GROUPS = 4096
 
 
 class UnreadableError(ValueError):
     """A body that is no prompt of a known API; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An exchange as its format reads it. body: the request's fields; response: the parsed response, or None."""
+
+    format: Format
+    body: Body
+    prompt: Prompt
+    reply: Segments
+    response: Any
+
+
+class _Element:
+    """What a raw element became: segments (or a mark), and its entries at the place where it last stood."""
+
+    __slots__ = ("base", "became", "entries")
+
+    def __init__(self, became: Segments | Mark) -> None:
+        self.became = became
+        self.base = ""
+        self.entries: tuple[_Entry, ...] = ()
+
+    def at(self, base: str, segments: Segments) -> tuple[_Entry, ...]:
+        """(base pointer, segment) for each segment. A history that grows asks for the same place each turn."""
+        if self.base != base:
+            self.base = base
+            self.entries = tuple([(base, segment) for segment in segments])
+        return self.entries
 
 
 class Decoder:
@@ -42,7 +73,9 @@ class Decoder:
         self._parameters = parameters
         self._capacity = capacity
         self._size = 0
-        self._seen: dict[tuple[Callable[[Any], Any], bytes], Segments | Mark] = {}
+        self._seen: dict[tuple[Callable[[Any], Any], bytes], _Element] = {}
+        self._groups: dict[tuple[_Entry, ...], tuple[_Entry, ...]] = {}
+        self._bases: dict[str, list[str]] = {}
 
     def format(self, exchange: Exchange) -> Format:
         """The exchange's format. Raises UnreadableError."""
@@ -60,9 +93,26 @@ class Decoder:
             raise UnreadableError(f"unknown API: {exchange.path}")
         return format_, body
 
+    def read(self, exchange: Exchange) -> Reading:
+        """Request and response of an exchange, each scanned once. Raises UnreadableError."""
+        format_, body = self._open(exchange)
+        prompt = self._prompt_of(exchange, format_, body)
+        response = _parsed(exchange.response)
+        return Reading(format_, body, prompt, _reply(format_, response), response)
+
     def prompt(self, exchange: Exchange) -> Prompt:
         """The prompt of an exchange, tools first. Raises UnreadableError."""
-        format_, body = self._open(exchange)
+        return self._prompt_of(exchange, *self._open(exchange))
+
+    def reply(self, exchange: Exchange) -> Segments:
+        """The segments of the reply, as a client would send them back; empty when there is none."""
+        try:
+            format_, _ = self._open(exchange)
+        except UnreadableError:
+            return ()
+        return _reply(format_, _parsed(exchange.response))
+
+    def _prompt_of(self, exchange: Exchange, format_: Format, body: Body) -> Prompt:
         try:
             return self._prompt(exchange, format_, body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -80,8 +130,8 @@ class Decoder:
         return Prompt(
             api=format_.name,
             model=body.text("model") or model_in_path(exchange.path),
-            tools=tuple(tools),
-            head=tuple(head),
+            tools=self._shared(tools),
+            head=self._shared(head),
             history=tuple(history),
             order=TOOLS_FIRST,
             parameters=body.parameters(names),
@@ -109,16 +159,28 @@ class Decoder:
         if elements is None:
             return self._single(body.get(name), pointer, element_list)
         found: _Entries = []
-        for i, raw in enumerate(elements):
-            segments = self._read(element_list.read, raw)
-            if isinstance(segments, Mark):
+        for base, raw in zip(self._pointers(pointer, len(elements)), elements, strict=False):
+            element = self._element(element_list.read, raw)
+            became = element.became
+            if isinstance(became, Mark):
                 if found:
-                    found[-1] = (found[-1][0], replace(found[-1][1], mark=segments))
+                    found[-1] = (found[-1][0], replace(found[-1][1], mark=became))
                 continue
-            base = f"{pointer}/{i}"
-            for segment in segments:
-                found.append((base, segment))
+            found += element.at(base, became)
         return found
+
+    def _pointers(self, pointer: str, count: int) -> list[str]:
+        """The pointers of a list's elements, at least `count`; made once and shared by all prompts."""
+        bases = self._bases.setdefault(pointer, [])
+        bases += [f"{pointer}/{i}" for i in range(len(bases), count)]
+        return bases
+
+    def _shared(self, entries: _Entries) -> tuple[_Entry, ...]:
+        """The group as a tuple; turns with the same tools and head share one."""
+        group = tuple(entries)
+        if len(self._groups) > _SHARED_GROUPS:
+            self._groups.clear()
+        return self._groups.setdefault(group, group)
 
     def _single(self, value: Any, pointer: str, element_list: ElementList) -> _Entries:
         """A string or an object in place of the list."""
@@ -129,28 +191,35 @@ class Decoder:
             return [] if isinstance(segments, Mark) else [(pointer, segment) for segment in segments]
         return []
 
-    def _read(self, read: Callable[[Any], Segments | Mark], raw: msgspec.Raw) -> Segments | Mark:
+    def _element(self, read: Callable[[Any], Segments | Mark], raw: msgspec.Raw) -> _Element:
         view = memoryview(raw)
         key = (read, xxh3_128_digest(view))
-        segments = self._seen.get(key)
-        if segments is None:
-            segments = self._seen[key] = read(blocks.decode(raw))
+        element = self._seen.get(key)
+        if element is None:
+            element = self._seen[key] = _Element(read(blocks.decode(raw)))
             self._size += view.nbytes
             if self._size > self._capacity:
                 self._forget()
-        return segments
+        return element
 
     def _forget(self) -> None:
         keep = list(self._seen.items())[len(self._seen) // 2 :]
         self._seen = dict(keep)
         self._size //= 2
 
-    def reply(self, exchange: Exchange) -> Segments:
-        """The segments of the reply, as a client would send them back; empty when there is none."""
-        if exchange.response is None:
-            return ()
-        try:
-            format_, _ = self._open(exchange)
-            return format_.reply(blocks.decode(exchange.response))
-        except (UnreadableError, msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
-            return ()
+
+def _parsed(response: bytes | None) -> Any:
+    """The response as plain objects; None when there is none, or none that can be read."""
+    if response is None:
+        return None
+    try:
+        return blocks.decode(response)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _reply(format_: Format, response: Any) -> Segments:
+    try:
+        return format_.reply(response)
+    except (msgspec.EncodeError, UnicodeEncodeError, RecursionError, ValueError, TypeError):
+        return ()
