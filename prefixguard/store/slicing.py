@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -40,6 +40,8 @@ _NEEDLE = 48
 _ANCHORS = 12
 _SEARCHED = 131_072
 _WORTH = 512
+_WORTH_MARKING = 256
+_RUN = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,16 @@ def cut_like(body: bytes, other: bytes, known: Cuts) -> tuple[Cuts, list[Copy]]:
     """Where to cut `body`, and which slices it has in common with `other`, whose cuts are known."""
     cuts = Cuts([], [], [])
     copies: list[Copy] = []
-    for start, base, length in _matches(body, other, known.ends):
-        _cut_to(body, start, cuts)
+    parted = 0
+    for start, base, length, back in _matches(body, other, known.ends):
+        # A difference inside a long string is cut out of it, so that next time only it is new.
+        marks = []
+        if parted - (cuts.ends[-1] if cuts.ends else 0) >= _WORTH_MARKING:
+            marks.append(parted)
+        if back >= _WORTH_MARKING:
+            marks.append(start - back)
+        parted = start + length
+        _cut_to(body, start, cuts, marks)
         position = cuts.ends[-1] if cuts.ends else 0
         shift = start - base
         first = bisect_right(known.ends, base)
@@ -108,11 +118,14 @@ def cut_like(body: bytes, other: bytes, known: Cuts) -> tuple[Cuts, list[Copy]]:
 
 def shared_bytes(body: bytes, other: bytes, known: Cuts) -> int:
     """How many bytes `body` has in common with `other`, as far as `cut_like` would see it."""
-    return sum(length for _, _, length in _matches(body, other, known.ends))
+    return sum(length for _, _, length, _ in _matches(body, other, known.ends))
 
 
-def _cut_to(body: bytes, stop: int, cuts: Cuts) -> None:
-    """Goes on from the last cut to one at `stop`, or behind it where a string reaches over it."""
+def _cut_to(body: bytes, stop: int, cuts: Cuts, marks: Sequence[int] = ()) -> None:
+    """Goes on from the last cut to one at `stop`, or behind it where a short string reaches over it.
+
+    marks: where a long string is to be cut besides.
+    """
     position = cuts.ends[-1] if cuts.ends else 0
     if position >= stop:
         return
@@ -122,9 +135,12 @@ def _cut_to(body: bytes, stop: int, cuts: Cuts) -> None:
         return
     if cuts.inside and cuts.inside[-1]:
         match = _REST_OF_STRING.match(body, position)
-        position = match.end() if match else position
-        _chunk(body, cuts.ends[-1], position, frozen, cuts)
+        end = match.end() if match else position
+        if _cut_string(body, end, stop, cuts, frozen, *marks):
+            return
+        position = end
     stack = bytearray(frozen)
+    elements = _holds_elements(stack)
     last = element = position
 
     for token in _TOKEN.finditer(body, position):
@@ -134,29 +150,31 @@ def _cut_to(body: bytes, stop: int, cuts: Cuts) -> None:
         first = body[start]
         if first == 0x22:
             if end - start >= LONG:
+                frozen = bytes(stack)
                 cuts.add(start, frozen)
-                _chunk(body, start, end, frozen, cuts)
+                if _cut_string(body, end, stop, cuts, frozen, *marks):
+                    return
                 last = end
-            elif end - start >= SMALL and _holds_elements(frozen):
-                cuts.add(start, frozen)
-                cuts.add(end, frozen)
+            elif end - start >= SMALL and elements:
+                cuts.add(start, bytes(stack))
+                cuts.add(end, bytes(stack))
                 last = end
             elif end > stop:
                 stop = end
             continue
         if first in b"[{":
-            if _holds_elements(frozen):
+            if elements:
                 element = start
                 if start > last:
-                    cuts.add(start, frozen)
+                    cuts.add(start, bytes(stack))
                     last = start
             stack.append(first)
         elif stack:
             stack.pop()
-        frozen = bytes(stack)
-        if first in b"]}" and _holds_elements(frozen):
+        elements = _holds_elements(stack)
+        if first in b"]}" and elements:
             if end - element >= SMALL:
-                cuts.add(end, frozen)
+                cuts.add(end, bytes(stack))
                 last = end
             elif cuts.ends and cuts.ends[-1] == element > position:
                 # Not worth a slice: it stays with what stands around it.
@@ -164,12 +182,29 @@ def _cut_to(body: bytes, stop: int, cuts: Cuts) -> None:
                 cuts.nesting.pop()
                 cuts.inside.pop()
                 last = max(position, cuts.ends[-1] if cuts.ends else 0)
-    cuts.add(stop, frozen)
+    cuts.add(stop, bytes(stack))
 
 
-def _holds_elements(stack: bytes) -> bool:
+def _holds_elements(stack: bytearray) -> bool:
     """Whether the brackets open here are those of a top-level array."""
-    return stack in (b"{[", b"[")
+    return len(stack) <= 2 and bytes(stack) in (b"{[", b"[")
+
+
+def _cut_string(body: bytes, end: int, stop: int, cuts: Cuts, nesting: bytes, *marks: int) -> bool:
+    """Cuts a long string from the last cut to its end, or to `stop` if that lies inside; whether it does."""
+    start = cuts.ends[-1] if cuts.ends else 0
+    stops_inside = start < stop < end and body[stop - 1] != 0x5C
+    if stops_inside:
+        end = stop
+    for mark in marks:
+        if start < mark < end and body[mark - 1] != 0x5C:
+            _chunk(body, start, mark, nesting, cuts)
+            cuts.inside[-1] = True
+            start = mark
+    _chunk(body, start, end, nesting, cuts)
+    if stops_inside:
+        cuts.inside[-1] = True
+    return stops_inside
 
 
 def _chunk(body: bytes, start: int, end: int, nesting: bytes, cuts: Cuts) -> None:
@@ -187,22 +222,21 @@ def _chunk(body: bytes, start: int, end: int, nesting: bytes, cuts: Cuts) -> Non
             ),
             limit,
         )
-        while found > position + 1 and body[found - 1] == 0x5C:
-            # Never between a backslash and what it escapes.
-            found -= 1
-        position = found
+        # Not between a backslash and what it escapes, as far as a sane body goes.
+        run = next((n for n in range(_RUN) if body[found - 1 - n] != 0x5C), 0)
+        position = found - run
         if position >= end:
             break
         cuts.add(position, nesting, inside=True)
     cuts.add(end, nesting)
 
 
-def _matches(body: bytes, other: bytes, other_ends: list[int]) -> Iterator[tuple[int, int, int]]:
-    """(offset in body, offset in other, bytes) of what both have in common, in order."""
-    position = base = 0
+def _matches(body: bytes, other: bytes, other_ends: list[int]) -> Iterator[tuple[int, int, int, int]]:
+    """(offset in body, offset in other, bytes, bytes before it) of what both have in common, in order."""
+    position = base = back = 0
     length = shared_prefix(body, other)
     for _ in range(MAX_EDITS):
-        yield position, base, length
+        yield position, base, length, back
         position += length
         base += length
         if position >= len(body) or base >= len(other):
@@ -210,7 +244,9 @@ def _matches(body: bytes, other: bytes, other_ends: list[int]) -> Iterator[tuple
         anchor = _anchor(body, position, other, base, other_ends)
         if anchor is None:
             return
+        limit = min(anchor[0] - position, anchor[1] - base, _SEARCHED)
         position, base, length = anchor
+        back = _shared_suffix(body[position - limit : position], other[base - limit : base])
 
 
 def _anchor(
@@ -228,6 +264,18 @@ def _anchor(
             if length >= _WORTH or found + length == len(body):
                 return found, cut_at, length
     return None
+
+
+def _shared_suffix(a: bytes, b: bytes) -> int:
+    """How many bytes two strings of equal length have in common at their end."""
+    low, high = 0, len(a)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[len(a) - middle :] == b[len(b) - middle :]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def shared_prefix(a: bytes, b: bytes, a_from: int = 0, b_from: int = 0) -> int:

@@ -44,9 +44,9 @@ def test_broken_json_comes_back(text: str, long: int) -> None:
         assert b"".join(slices(body)) == body
 
 
-def check_like(body: bytes, other: bytes) -> tuple[Cuts, list[Copy]]:
+def check_like(body: bytes, other: bytes, known: Cuts | None = None) -> tuple[Cuts, list[Copy]]:
     """Cuts `body` like `other`, and checks all that must hold."""
-    known = cut(other)
+    known = known or cut(other)
     cuts, copies = cut_like(body, other, known)
     mine, theirs = slices(body, cuts), slices(other, known)
     assert b"".join(mine) == body
@@ -60,7 +60,7 @@ def check_like(body: bytes, other: bytes) -> tuple[Cuts, list[Copy]]:
     return cuts, copies
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(
     st.dictionaries(
         st.sampled_from(["messages", "tools", "input", "x"]), json_values | st.lists(json_values)
@@ -84,10 +84,11 @@ def test_a_body_cut_like_another_comes_back(
     with pytest.MonkeyPatch.context() as patch:
         for name, small in {
             "LONG": 24, "SMALL": 4, "CHUNK": 8, "MAX_CHUNK": 16, "_WORTH": 6, "_NEEDLE": 4, "_WINDOW": 2,
+            "_WORTH_MARKING": 3,
         }.items():  # fmt: skip
             patch.setattr(slicing, name, small)
-        check_like(body, other)
-        check_like(other, body)
+        cuts, _ = check_like(body, other)
+        check_like(other, body, cuts)
 
 
 def messages_of(body: bytes) -> list[bytes]:
@@ -117,14 +118,18 @@ def test_only_the_differences_are_cut_anew() -> None:
     assert cuts.ends == cut(body).ends
 
 
-def test_a_clock_in_a_long_string_leaves_everything_behind_it_copied() -> None:
-    system = "\n".join(f"rule {i}: {i * 7919 % 10007}" for i in range(2000))
-    body, other = (
-        json.dumps(long_body(300) | {"system": clock + system}).encode() for clock in ("12:00 ", "9:01 ")
-    )
-    cuts, copies = check_like(body, other)
-    assert sum(copy.count for copy in copies) >= 600
-    assert cuts.ends == cut(body).ends
+def test_a_clock_in_a_long_string_costs_the_clock() -> None:
+    rules = [f"rule {i}: {i * 7919 % 10007}" for i in range(2000)]
+    other, known = b"{}", cut(b"{}")
+    for turn, clock in enumerate(("9:01", "12:00", "12:01", "13:27")):
+        rules[1000] = f"The time is {clock} o'clock"
+        body = json.dumps(long_body(300) | {"system": clock + "\n".join(rules)}).encode()
+        cuts, _ = check_like(body, other, known)
+        if turn > 1:
+            # The first time the clocks are cut out of their slices; from then on nothing else is new.
+            fresh = set(slices(body, cuts)) - set(slices(other, known))
+            assert sum(map(len, fresh)) < 200
+        other, known = body, cuts
 
 
 def test_an_appended_turn_costs_two_copies() -> None:
@@ -175,8 +180,7 @@ def test_a_grown_raw_prompt_shares_its_start() -> None:
     before = json.dumps({"model": "m", "prompt": text}).encode()
     after = json.dumps({"model": "m", "prompt": text + "\nand more"}).encode()
     cuts, copies = check_like(after, before)
-    assert cuts.ends == cut(after).ends
-    assert len(cuts.ends) - sum(copy.count for copy in copies) <= 3
+    assert len(cuts.ends) - sum(copy.count for copy in copies) <= 4
 
 
 def test_base64_without_line_ends_is_cut_too() -> None:
@@ -184,7 +188,9 @@ def test_base64_without_line_ends_is_cut_too() -> None:
     assert max(map(len, slices(body))) <= slicing.MAX_CHUNK + 1
 
 
-@pytest.mark.parametrize("body", [b'"' * 200_000, b'{"a' * 100_000, b"[" * 200_000, b'{"\\' * 100_000])
+@pytest.mark.parametrize(
+    "body", [b'"' * 200_000, b'{"a' * 100_000, b"[" * 200_000, b'{"\\' * 100_000, b"\\" * 400_000]
+)
 def test_hostile_bodies_cost_one_pass(body: bytes) -> None:
     # Quadratic work on these would run into the test's time limit.
     assert b"".join(slices(body)) == body
