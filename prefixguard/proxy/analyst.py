@@ -6,7 +6,9 @@ exchange at a time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
@@ -16,7 +18,9 @@ from prefixguard.proxy.frames import Cause, TurnSeen
 if TYPE_CHECKING:
     from prefixguard.turn import Turn
 
-_SHOWN_CAUSES = 5
+_SHOWN_CAUSES: Final = 5
+_TAKEN_UP: Final = 200
+"""How many earlier exchanges of a session are folded before its first live one."""
 
 
 class Fold(Protocol):
@@ -26,26 +30,53 @@ class Fold(Protocol):
 
 
 class Analyst:
-    """Folds exchanges into turns."""
+    """Folds exchanges into turns.
 
-    def __init__(self, fold: Fold) -> None:
+    history: the stored exchanges of a session. A session that was recorded
+    before (a resumed run, or a recorder that had to be started again) is taken
+    up where it stood.
+    """
+
+    def __init__(self, fold: Fold, history: Callable[[str], Iterable[Exchange]]) -> None:
         self._fold = fold
+        self._history = history
         self._encoder = msgspec.json.Encoder()
+        self._turns: Counter[str] = Counter()
 
-    def step(self, exchange_id: str, session: str, exchange: Exchange) -> tuple[TurnSeen, bytes]:
-        """The event for the terminal, and the turn as JSON for the store. Raises whatever the fold does."""
+    def step(
+        self, exchange_id: str, session: str, exchange: Exchange, waiting: Collection[str] = ()
+    ) -> tuple[TurnSeen, bytes]:
+        """The event for the terminal, and the turn as JSON for the store. Raises whatever the fold does.
+
+        session: the store's name of it, "" where only the content can tell.
+        waiting: ids of stored exchanges whose own step is still to come.
+        """
+        if session and session not in self._turns:
+            self._take_up(session, {exchange_id, *waiting})
         turn = self._fold.step(exchange)
-        return event_of(exchange_id, session, turn), self._encoder.encode(turn)
+        name = session or turn.session
+        index = self._turns[name]
+        self._turns[name] += 1
+        return event_of(exchange_id, name, index, turn), self._encoder.encode(turn)
+
+    def _take_up(self, session: str, not_yet: set[str]) -> None:
+        later = {msgspec.json.encode(identity) for identity in not_yet}
+        earlier = deque(
+            (e for e in self._history(session) if e.extra.get("id") not in later), maxlen=_TAKEN_UP
+        )
+        for exchange in earlier:
+            self._fold.step(exchange)
+            self._turns[session] += 1
 
 
-def event_of(exchange_id: str, session: str, turn: Turn) -> TurnSeen:
-    """The part of a turn that a live line shows."""
+def event_of(exchange_id: str, session: str, index: int, turn: Turn) -> TurnSeen:
+    """The part of a turn that a live line shows. index: of the turn in its session."""
     cache = turn.cache
     causes = sorted(turn.findings, key=lambda finding: not finding.primary)
     return TurnSeen(
         id=exchange_id,
-        session=turn.session or session,
-        index=turn.index,
+        session=session,
+        index=index,
         model=turn.model,
         api=turn.api,
         status=turn.status,
@@ -77,9 +108,11 @@ def event_of(exchange_id: str, session: str, turn: Turn) -> TurnSeen:
     )
 
 
-def make_analyst() -> Analyst:
-    """The analysis with the packaged rules. Raises ImportError where there is none."""
+def make_analyst(history: Callable[[str], Iterable[Exchange]]) -> Analyst:
+    """The analysis with the packaged rules. Raises RuleError."""
     from prefixguard.analysis import Fold as RealFold
+    from prefixguard.analysis import Options
     from prefixguard.rulebook import Rulebook
 
-    return Analyst(RealFold(Rulebook()))
+    rulebook = Rulebook()
+    return Analyst(RealFold(rulebook, Options.standard(rulebook)), history)

@@ -1,12 +1,16 @@
-"""What the proxy and its recorder say to each other: length-prefixed msgpack over two pipes.
+"""What the proxy and its recorder say to each other, over two pipes.
 
-Down (proxy to recorder): `Frame`, one per exchange. Up: the events.
+Down (proxy to recorder): one `Frame` per exchange: three lengths, the msgpack
+of the frame without its bodies, and the two bodies as they are, so that large
+bodies are never copied in the proxy. Up: the events, each a length and its
+msgpack.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import BinaryIO
 
 import msgspec
@@ -14,6 +18,7 @@ import msgspec
 from prefixguard.exchange import Capture
 
 _LENGTH = struct.Struct(">Q")
+_LENGTHS = struct.Struct(">QQQ")
 MAX_FRAME = 2**31
 """A longer frame means that the two sides have lost step."""
 
@@ -116,35 +121,47 @@ _frames = msgspec.msgpack.Decoder(Frame)
 _events = msgspec.msgpack.Decoder(Ready | Refused | Stored | Lost | TurnSeen | Trouble)
 
 
-def pack(message: Frame | Event) -> bytearray:
-    """A message with its length in front."""
+def pack_event(event: Event) -> bytearray:
+    """An event with its length in front."""
     buffer = bytearray(_LENGTH.size)
-    _encoder.encode_into(message, buffer, _LENGTH.size)
+    _encoder.encode_into(event, buffer, _LENGTH.size)
     _LENGTH.pack_into(buffer, 0, len(buffer) - _LENGTH.size)
     return buffer
 
 
+def pack_frame(frame: Frame) -> tuple[bytes, bytes, bytes]:
+    """A frame as the pieces to write one after the other. Raises what the encoder raises."""
+    capture = frame.capture
+    body, answer = capture.body, capture.response_body
+    bare = msgspec.structs.replace(frame, capture=replace(capture, body=b"", response_body=b""))
+    head = _encoder.encode(bare)
+    return _LENGTHS.pack(len(head), len(body), len(answer)) + head, body, answer
+
+
 def read_frames(stream: BinaryIO) -> Iterator[Frame]:
     """Frames until the other side closes. A torn last frame is dropped. Raises ValueError out of step."""
-    for payload in _payloads(stream):
-        yield _frames.decode(payload)
+    while len(lengths := stream.read(_LENGTHS.size)) == _LENGTHS.size:
+        sizes = _LENGTHS.unpack(lengths)
+        _check(*sizes)
+        pieces = [stream.read(size) for size in sizes]
+        if any(len(piece) < size for piece, size in zip(pieces, sizes, strict=True)):
+            return
+        head, body, answer = pieces
+        frame = _frames.decode(head)
+        yield msgspec.structs.replace(frame, capture=replace(frame.capture, body=body, response_body=answer))
 
 
 def read_events(stream: BinaryIO) -> Iterator[Event]:
     """Events until the other side closes. A torn last event is dropped. Raises ValueError out of step."""
-    for payload in _payloads(stream):
+    while len(length := stream.read(_LENGTH.size)) == _LENGTH.size:
+        (size,) = _LENGTH.unpack(length)
+        _check(size)
+        payload = stream.read(size)
+        if len(payload) < size:
+            return
         yield _events.decode(payload)
 
 
-def _payloads(stream: BinaryIO) -> Iterator[bytes]:
-    while True:
-        head = stream.read(_LENGTH.size)
-        if len(head) < _LENGTH.size:
-            return
-        (length,) = _LENGTH.unpack(head)
-        if length > MAX_FRAME:
-            raise ValueError(f"a frame of {length} bytes: the pipe is out of step")
-        payload = stream.read(length)
-        if len(payload) < length:
-            return
-        yield payload
+def _check(*sizes: int) -> None:
+    if max(sizes) > MAX_FRAME:
+        raise ValueError(f"a frame of {max(sizes)} bytes: the pipe is out of step")

@@ -10,6 +10,7 @@ by reason, never waited for.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import queue
 import subprocess
@@ -18,16 +19,20 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import IO, BinaryIO, Final
 
 import msgspec
 
-from prefixguard.proxy.frames import Event, Frame, Lost, Ready, Refused, Stored, pack, read_events
+from prefixguard.proxy.frames import Event, Frame, Lost, Ready, Refused, Stored, pack_frame, read_events
 
 MAX_BYTES: Final = 256 * 2**20
 MAX_FRAMES: Final = 10_000
 _FRAME_OVERHEAD: Final = 4096
 _PIPE_SIZE: Final = 2**20
+_BATCH_BYTES: Final = 2**20
+_MOST_PIECES: Final = 512
+_BREATH: Final = 0.1
 _FIRST_DELAY: Final = 0.2
 _LONGEST_DELAY: Final = 30.0
 
@@ -135,25 +140,30 @@ class Link:
                 last_words=self._last_words[-1] if self._last_words else "",
             )
 
-    def close(self, stall_s: float = 10.0) -> None:
-        """Let the recorder finish all it was given, and end it.
+    def close(self, stall_s: float = 10.0, finish_s: float = 15.0) -> None:
+        """Let the recorder store all it was given, and end it.
 
         Waits as long as it makes progress; after `stall_s` seconds without any
-        it is killed and the rest is counted as lost.
+        it is killed and the rest is counted as lost. When all is stored, what
+        it has yet to analyse gets `finish_s` seconds: that can be done later.
         """
         if self._closing.is_set():
             return
         self._closing.set()
         self._queue.put(_CLOSE)
         last, since = -1, time.monotonic()
+        stored_at: float | None = None
         while self._writer.is_alive() or (self._process is not None and self._process.poll() is None):
-            self._writer.join(0.01)
+            now = time.monotonic()
             if self._progress != last:
-                last, since = self._progress, time.monotonic()
-            elif time.monotonic() - since > stall_s:
+                last, since = self._progress, now
+            elif now - since > stall_s:
                 break
-            else:
-                time.sleep(0.01)
+            if not self._held and not self._writer.is_alive():
+                stored_at = stored_at or now
+                if now - stored_at > finish_s:
+                    break
+            time.sleep(0.01)
         process, reason = self._process, DIED
         if process is not None and process.poll() is None:
             reason = STALLED
@@ -196,12 +206,8 @@ class Link:
         pending: deque[Frame] = deque()
         closing = False
         while True:
-            if not pending and not closing:
-                item = self._queue.get()
-                if isinstance(item, Frame):
-                    pending.append(item)
-                else:
-                    closing = item is _CLOSE
+            if not closing:
+                closing = self._collect(pending)
             process = self._process
             if process is None or process.poll() is not None:
                 pending.extendleft(reversed(self._recover()))
@@ -212,25 +218,52 @@ class Link:
                     break
                 continue
             if not pending:
-                if not closing:
-                    continue
-                break
+                if closing:
+                    break
+                continue
+            pieces = self._packed(pending)
+            # When the pipe breaks the frames are unacknowledged, and come back through `_recover`.
+            with contextlib.suppress(OSError, ValueError):
+                _write(process.stdin, pieces)
+            self._progress += 1
+            # Each wake-up takes the interpreter from the event loop, so many frames share one.
+            if not pending:
+                self._closing.wait(_BREATH)
+        process = self._process
+        if process is not None and process.stdin is not None:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+
+    def _collect(self, pending: deque[Frame]) -> bool:
+        """Take what the queue holds; wait when there is nothing to do. True: it is to be closed."""
+        wait = not pending
+        while True:
+            try:
+                item = self._queue.get(wait)
+            except queue.Empty:
+                return False
+            if isinstance(item, Frame):
+                pending.append(item)
+            elif item is _CLOSE:
+                return True
+            wait = False
+
+    def _packed(self, pending: deque[Frame]) -> list[bytes]:
+        """The next frames in pieces, a megabyte or a little more; they are unacknowledged from now on."""
+        pieces: list[bytes] = []
+        size = 0
+        while pending and size < _BATCH_BYTES:
             frame = pending.popleft()
             try:
-                data = pack(frame)
+                packed = pack_frame(frame)
             except Exception:  # noqa: BLE001  whatever it holds, the next one must still be written
                 self._lose([frame], UNWRITABLE)
                 continue
             with self._lock:
                 self._unacknowledged[frame.capture.id] = frame
-            # When the pipe breaks the frame is unacknowledged, and comes back through `_recover`.
-            with contextlib.suppress(OSError, ValueError):
-                _write(process.stdin, data)
-            self._progress += 1
-        process = self._process
-        if process is not None and process.stdin is not None:
-            with contextlib.suppress(OSError):
-                process.stdin.close()
+            pieces += packed
+            size += _size(frame)
+        return pieces
 
     def _recover(self) -> list[Frame]:
         """What a dead recorder had not acknowledged; what was sent twice already is lost."""
@@ -268,7 +301,7 @@ class Link:
 
     def _read_all(self, stream: BinaryIO) -> None:
         try:
-            for event in read_events(stream):
+            for event in read_events(io.BufferedReader(stream, _BATCH_BYTES)):  # type: ignore[type-var]
                 self._take(event)
                 self._progress += 1
                 with contextlib.suppress(Exception):
@@ -314,12 +347,17 @@ def _size(frame: Frame) -> int:
     return len(frame.capture.body) + len(frame.capture.response_body) + _FRAME_OVERHEAD
 
 
-def _write(stream: IO[bytes] | None, data: bytearray) -> None:
+def _write(stream: IO[bytes] | None, pieces: Sequence[bytes]) -> None:
+    """Write without joining: the bodies are large, and the event loop wants the interpreter."""
     assert stream is not None
-    view = memoryview(data)
     fd = stream.fileno()
-    while view:
-        view = view[os.write(fd, view) :]
+    waiting = deque(memoryview(piece) for piece in pieces if piece)
+    while waiting:
+        written = os.writev(fd, list(islice(waiting, _MOST_PIECES)))
+        while waiting and written >= len(waiting[0]):
+            written -= len(waiting.popleft())
+        if written:
+            waiting[0] = waiting[0][written:]
 
 
 def _widen(stream: IO[bytes]) -> None:

@@ -81,10 +81,17 @@ class Printer:
         self._thread.join(timeout)
 
     def _print_all(self) -> None:
-        while (text := self._queue.get()) is not None:
+        ended = False
+        while not ended:
+            lines = [self._queue.get()]
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    lines.append(self._queue.get_nowait())
+            ended = None in lines
+            text = "".join(f"{line}\n" for line in lines if line is not None)
             # A reader that went away (`| head`) ends the printing, not the proxy.
             with contextlib.suppress(OSError, ValueError):
-                self._stream.write(text + "\n")
+                self._stream.write(text)
                 self._stream.flush()
 
 

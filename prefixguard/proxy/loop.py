@@ -14,7 +14,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     except ImportError:
         return asyncio.new_event_loop()
 
-    class Loop(uvloop.Loop):  # type: ignore[misc]
+    class Loop(uvloop.Loop):
         """uvloop hands `eager_start=None` to task factories; those of Python before 3.13.4 refuse it."""
 
         def set_task_factory(self, factory: Callable[..., Any] | None) -> None:

@@ -8,6 +8,7 @@ one is analysed.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import signal
@@ -20,11 +21,13 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
 from prefixguard.errors import PrefixGuardError
 from prefixguard.exchange import Capture, Exchange, SessionKey
-from prefixguard.proxy.frames import Event, Frame, Lost, Ready, Refused, Stored, Trouble, TurnSeen, pack
+from prefixguard.proxy.frames import Event, Frame, Lost, Ready, Refused, Stored, Trouble, TurnSeen, pack_event
 from prefixguard.proxy.frames import read_frames as frames_of
 from prefixguard.proxy.understand import exchange_of, timing_of
 from prefixguard.sessions import body_fields, session_key
 from prefixguard.store.encodings import decode
+from prefixguard.store.errors import StoreBusyError, StoreError
+from prefixguard.store.writing import session_name
 
 if TYPE_CHECKING:
     from prefixguard.proxy.analyst import Analyst
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 _BACKLOG_BYTES: Final = 64 * 2**20
 """How much may wait for analysis before the pipe is left alone, so that the proxy's queue fills instead."""
 _INBOX_FRAMES: Final = 16
+_BREATH: Final = 0.1
 _RETRY_SECONDS: Final = (0.1, 0.5, 2.0)
 """Waits between attempts to store, while the store is only busy."""
 
@@ -40,7 +44,9 @@ class Recording(Protocol):
     """What the recorder needs of a store."""
 
     def append(self, capture: Capture, session: SessionKey | None) -> object: ...
+    def assign(self, exchange_id: str, session: str) -> object: ...
     def save_turn(self, exchange_id: str, turn_json: bytes) -> object: ...
+    def capture(self, exchange_id: str) -> Capture: ...
 
 
 class Recorder:
@@ -76,14 +82,14 @@ class Recorder:
             self._send(Lost(frame.capture.id, _reason(error)))
             return
         self._degraded = False
-        session = key.value if key else ""
+        session = session_name(key) if key else ""
         self._send(Stored(capture.id, session))
         self._backlog.append((frame, session))
         self._backlog_bytes += len(capture.body) + len(capture.response_body)
 
     def _append(self, capture: Capture, key: SessionKey | None, *, again: bool) -> None:
-        from prefixguard.store.errors import StoreBusyError
-
+        if again and self._is_stored(capture.id):
+            return
         # Once storing has failed for good, waiting for each exchange would only fill the queue.
         for wait in () if self._degraded else _RETRY_SECONDS:
             try:
@@ -94,30 +100,40 @@ class Recorder:
                 return
         self._store.append(capture, key)
 
+    def _is_stored(self, exchange_id: str) -> bool:
+        """The recorder before us may have died between storing an exchange and saying so."""
+        try:
+            self._store.capture(exchange_id)
+        except StoreError:
+            return False
+        return True
+
     def analyse_one(self) -> None:
         """Analyse the exchange that has waited longest, and say what was found."""
         frame, session = self._backlog.popleft()
         capture = frame.capture
         self._backlog_bytes -= len(capture.body) + len(capture.response_body)
+        exchange = exchange_of(capture, frame.marks)
         if self._analyst is None:
-            exchange = exchange_of(capture, frame.marks)
-            self._send(plain_event(capture.id, session, exchange))
+            self._send(plain_event(capture.id, session, exchange, "not analysed"))
             return
         try:
-            exchange = exchange_of(capture, frame.marks)
-            event, saved = self._analyst.step(capture.id, session, exchange)
+            waiting = [other.capture.id for other, _ in self._backlog]
+            event, saved = self._analyst.step(capture.id, session, exchange, waiting)
         except Exception as error:  # noqa: BLE001  the next exchange may be better
             self._send(Trouble("analysis", _reason(error)))
-            self._send(TurnSeen(capture.id, session, -1, status=capture.status, aborted=capture.aborted))
+            self._send(plain_event(capture.id, session, exchange, "the analysis failed"))
             return
         try:
+            if not session and event.session:
+                self._store.assign(capture.id, event.session)
             self._store.save_turn(capture.id, saved)
-        except Exception as error:  # noqa: BLE001  the turn can be computed again
+        except Exception as error:  # noqa: BLE001  both can be computed again
             self._send(Trouble("saving the analysis", _reason(error)))
         self._send(event)
 
 
-def plain_event(exchange_id: str, session: str, exchange: Exchange) -> TurnSeen:
+def plain_event(exchange_id: str, session: str, exchange: Exchange, note: str) -> TurnSeen:
     """What can be said of an exchange without an analysis."""
     return TurnSeen(
         exchange_id,
@@ -127,7 +143,7 @@ def plain_event(exchange_id: str, session: str, exchange: Exchange) -> TurnSeen:
         aborted=exchange.aborted,
         first_token_ms=exchange.timing.first_token_ms,
         total_ms=exchange.timing.total_ms,
-        note="not analysed",
+        note=note,
     )
 
 
@@ -145,6 +161,38 @@ def _timed(frame: Frame) -> Capture:
 def _reason(error: BaseException) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     return text if isinstance(error, PrefixGuardError) else f"{type(error).__name__}: {text}"
+
+
+class Sender:
+    """Writes events; those that come fast after one another share a write, as each wakes the proxy."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._waiting = bytearray()
+        self._lock = threading.Lock()
+        self._last = 0.0
+        self._timer: threading.Timer | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Send an event, at the latest in `_BREATH` seconds."""
+        with self._lock:
+            self._waiting += pack_event(event)
+            if self._timer is None:
+                wait = max(0.0, self._last + _BREATH - time.monotonic())
+                self._timer = threading.Timer(wait, self.flush)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def flush(self) -> None:
+        """Send what waits. A proxy that is gone hears nothing; its frames end too."""
+        with self._lock:
+            self._timer = None
+            data, self._waiting = self._waiting, bytearray()
+            self._last = time.monotonic()
+            view = memoryview(data)
+            with contextlib.suppress(BrokenPipeError):
+                while view:
+                    view = view[self._stream.write(view) :]
 
 
 def serve(recorder: Recorder, stream: BinaryIO) -> None:
@@ -185,9 +233,7 @@ def main() -> None:
     events = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
 
-    def send(event: Event) -> None:
-        events.write(pack(event))
-
+    send = Sender(events)
     try:
         from prefixguard.proxy.analyst import make_analyst
         from prefixguard.store import Store
@@ -195,18 +241,18 @@ def main() -> None:
         store = Store.open(None)
     except Exception as error:  # noqa: BLE001  whatever it is, the proxy must hear of it
         send(Refused(_reason(error)))
+        send.flush()
         sys.exit(2)
     try:
-        analyst = make_analyst()
+        analyst = make_analyst(store.exchanges)
     except Exception as error:  # noqa: BLE001  recording is worth having without analysis
         analyst = None
         send(Trouble("starting the analysis", _reason(error)))
     send(Ready(os.getpid(), store.name, store.salt))
     try:
         serve(Recorder(store, analyst, send), sys.stdin.buffer)
-    except BrokenPipeError:
-        pass
     finally:
+        send.flush()
         store.close()
 
 

@@ -24,6 +24,7 @@ from mitmproxy.master import Master
 
 from prefixguard import __version__
 from prefixguard.errors import InputError
+from prefixguard.proxy.addons import SteadyAddons
 from prefixguard.proxy.authority import ensure_authority, roots
 from prefixguard.proxy.frames import Event, Refused
 from prefixguard.proxy.link import Link
@@ -164,8 +165,9 @@ class Proxy:
             tcp_timeout=_IDLE_SECONDS,
         )
         self._master = master = Master(chosen)
+        master.addons = SteadyAddons(master)
         self._server = server = proxyserver.Proxyserver()  # type: ignore[no-untyped-call]
-        master.addons.add(  # type: ignore[no-untyped-call]
+        master.addons.add(
             core.Core(),
             disable_h2c.DisableH2C(),
             server,

@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from prefixguard.exchange import Capture, Exchange, Timing
 from prefixguard.store.encodings import decode
 from prefixguard.wire.streams import assemble
@@ -30,6 +32,8 @@ def exchange_of(capture: Capture, marks: Sequence[tuple[int, float]] = ()) -> Ex
     if capture.transport == "websocket":
         content_type = "application/jsonl"
     response = assemble(plain, content_type) if plain else None
+    # The same extras as an exchange has that is read from the store.
+    extra = {"id": capture.id, "agent": capture.agent, "account": capture.account}
     return Exchange(
         t=capture.t,
         path=capture.path,
@@ -42,6 +46,7 @@ def exchange_of(capture: Capture, marks: Sequence[tuple[int, float]] = ()) -> Ex
         timing=timing_of(capture, marks),
         aborted=capture.aborted,
         transport=capture.transport,
+        extra={name: msgspec.json.encode(value) for name, value in extra.items() if value is not None},
     )
 
 
