@@ -39,7 +39,7 @@ from prefixguard.prompt import Parameter, Prompt, Segment
 from prefixguard.recurrence import Facts, relabel
 from prefixguard.rendering.template import ChatTemplate
 from prefixguard.rulebook import Rulebook
-from prefixguard.sessions import SessionKeyRules, body_fields, session_key
+from prefixguard.sessions import SessionKeyRules, body_fields, named_fields, session_key
 from prefixguard.shape import LEAST_REBILLED, shape_of
 from prefixguard.timeline import Timeline, domain_of
 from prefixguard.tokens.choose import Counters, TokenizerTable
@@ -60,11 +60,12 @@ from prefixguard.turn import (
     Usage,
     Verdict,
 )
-from prefixguard.wire.decoder import Decoder, UnreadableError
+from prefixguard.wire.decoder import Decoder, Reading, UnreadableError
 from prefixguard.wire.usage import DecodedUsage, decode_usage
 
 __all__ = ["Analysis", "Fold", "Options", "analyze"]
 
+_TERMS = ("service_tier", "speed", "inference_geo")
 _LEAST_LOST = 256
 _LEAST_SIDE = 1024
 _ASSUMED_LATENCY = 1.0
@@ -151,19 +152,20 @@ class Fold:
     def step(self, exchange: Exchange) -> Turn:
         """Takes the next exchange and says everything about it. Never raises on odd exchanges."""
         index = len(self._turns)
-        decoded = _usage_of(exchange)
         try:
-            prompt = self._decoder.prompt(exchange)
+            reading = self._decoder.read(exchange)
         except UnreadableError as error:
-            turn, facts = self._unreadable(index, exchange, decoded, str(error)), Facts(False, 0.0)
+            turn = self._unreadable(index, exchange, _usage_of(exchange, None), str(error))
+            facts = Facts(False, 0.0)
         else:
-            turn, facts = self._understood(index, exchange, prompt, decoded)
+            turn, facts = self._understood(index, exchange, reading, _usage_of(exchange, reading))
         self._turns.append(turn)
         self._facts.append(facts)
         return turn
 
     def _unreadable(self, index: int, exchange: Exchange, decoded: DecodedUsage | None, why: str) -> Turn:
-        key = self._key(exchange) or SessionKey("content", "", "unreadable")
+        named = session_key(exchange.headers, body_fields(exchange.request, self._keys), self._keys)
+        key = named or SessionKey("content", "", "unreadable")
         self._sessions.setdefault(key.value, key)
         usage = decoded.usage if decoded else None
         return Turn(
@@ -174,19 +176,15 @@ class Fold:
             timing=exchange.timing, cost=Cost(), aborted=exchange.aborted, note=why,
         )  # fmt: skip
 
-    def _key(self, exchange: Exchange) -> SessionKey | None:
-        return session_key(exchange.headers, body_fields(exchange.request, self._keys), self._keys)
-
     def _understood(
-        self, index: int, exchange: Exchange, prompt: Prompt, decoded: DecodedUsage | None
+        self, index: int, exchange: Exchange, reading: Reading, decoded: DecodedUsage | None
     ) -> tuple[Turn, Facts]:
         usage = decoded.usage if decoded else None
-        choice = self._choose(exchange, prompt, decoded)
+        choice = self._choose(exchange, reading.prompt, decoded)
         rule = choice.rule
-        prompt = prompt.in_order(rule.rendered_order)
+        prompt, reply = reading.prompt.in_order(rule.rendered_order), reading.reply
         counter = self._counters.counter(prompt.model)
-        reply = self._decoder.reply(exchange)
-        key = self._key(exchange)
+        key = session_key(exchange.headers, named_fields(reading.body.fields, self._keys), self._keys)
         pool = f"{exchange.upstream or ''} {prompt.api}"
         fresh = self._node(index, exchange, prompt, reply, key, pool, counter)
         match = self._lineage.parent(fresh)
@@ -213,10 +211,10 @@ class Fold:
         parting = part(earlier, layout, rule.blind) if earlier is not None else None
         numbers = self._numbers(seen, before, earlier, parting, counter, exchange, match)
         turn, facts = self._describe(
-            seen, before, earlier, match, parting, numbers, counter, exchange, choice, decoded, key
+            seen, before, earlier, match, parting, numbers, counter, exchange, choice, decoded, reading
         )
         if exchange.status is None or exchange.status < 400:
-            self._observe(seen, exchange, turn)
+            self._observe(seen, exchange, turn, reading)
         return turn, facts
 
     def _choose(self, exchange: Exchange, prompt: Prompt, decoded: DecodedUsage | None) -> Choice:
@@ -337,7 +335,7 @@ class Fold:
     def _describe(
         self, seen: _Seen, before: _Seen | None, earlier: Layout | None, match: Match | None,
         parting: Parting | None, numbers: Numbers, counter: Counter, exchange: Exchange, choice: Choice,
-        decoded: DecodedUsage | None, key: SessionKey | None,
+        decoded: DecodedUsage | None, reading: Reading,
     ) -> tuple[Turn, Facts]:  # fmt: skip
         fresh, layout, rule = seen.node, seen.layout, seen.rule
         prompt = layout.prompt
@@ -403,9 +401,9 @@ class Fold:
                 rule.name, choice.decided_by, rule.verified, numbers.readable.low, numbers.readable.high,
                 reported, verdict,
             ),
-            timing=exchange.timing, cost=self._cost(exchange, prompt, numbers, decoded, rule, shape), aborted=exchange.aborted,
+            timing=exchange.timing, cost=self._cost(exchange, reading, numbers, decoded, rule, shape), aborted=exchange.aborted,
         )  # fmt: skip
-        told = read_diagnosis(_response(exchange) or {})
+        told = read_diagnosis(_fields(reading.response))
         if told is not None:
             place = turn.divergence.group if turn.divergence is not None else None
             turn = replace(turn, diagnosis=compared(self._reasons, told, place, findings))
@@ -547,13 +545,15 @@ class Fold:
         return (None, None) if new is None and rule.name == "openai-5.6" else None
 
     def _cost(
-        self, exchange: Exchange, prompt: Prompt, numbers: Numbers, decoded: DecodedUsage | None,
+        self, exchange: Exchange, reading: Reading, numbers: Numbers, decoded: DecodedUsage | None,
         rule: CacheRule, shape: Shape,
     ) -> Cost:  # fmt: skip
         if self.options.pricer is None or decoded is None:
             return Cost()
+        prompt, body = reading.prompt, reading.body
         terms = terms_of(
-            _plain(exchange.request, ("service_tier", "speed", "inference_geo")), _response(exchange),
+            {name: body.get(name) for name in _TERMS if name in body.fields},
+            _fields(reading.response) or None,
             price_date=self.options.price_date, local=not rule.hosted or self.options.local,
         )  # fmt: skip
         minimum = rule.minimum_for(prompt.model)
@@ -567,7 +567,7 @@ class Fold:
 
     # -- memory -----------------------------------------------------------------------------
 
-    def _observe(self, seen: _Seen, exchange: Exchange, turn: Turn) -> None:
+    def _observe(self, seen: _Seen, exchange: Exchange, turn: Turn, reading: Reading) -> None:
         node = seen.node
         thread = self._threads[node.session, node.thread]
         if node.parent is not None and turn.shape in ("append", "changed") and not node.parent.echoed:
@@ -577,7 +577,7 @@ class Fold:
         thread.replies += node.reply
         if turn.shape in ("side", "first") or node.thread > 0:
             self._summaries[node.session].update(s.alike for s in node.reply)
-        self._lineage.add(node, _response_ids(exchange))
+        self._lineage.add(node, _response_ids(_fields(reading.response)))
         self._seen[node.index] = seen
         self._timeline.model(seen.domain, seen.rule, node.prompt.model).observe(seen.request)
         if seen.rendered_request is not None:
@@ -685,23 +685,22 @@ def _keyed(rule: CacheRule, prompt: Prompt) -> KeyedParameters:
     return KeyedParameters(*(tuple(levels[name]) for name in ("top", "head", "history", "unknown")))
 
 
-def _usage_of(exchange: Exchange) -> DecodedUsage | None:
-    body = _response(exchange) if exchange.usage is None else _plain(exchange.usage, None)
+def _usage_of(exchange: Exchange, reading: Reading | None) -> DecodedUsage | None:
+    if exchange.usage is not None or reading is None:
+        body = _plain(exchange.usage or exchange.response)
+    else:
+        body = _fields(reading.response)
     return decode_usage(body) if body else None
 
 
-def _response(exchange: Exchange) -> dict[str, Any] | None:
-    return _plain(exchange.response, None) if exchange.response is not None else None
+def _fields(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
-def _plain(raw: bytes, names: tuple[str, ...] | None) -> dict[str, Any]:
-    """A JSON object's fields, or those named; {} for anything else."""
+def _plain(raw: bytes | None) -> dict[str, Any]:
+    """A JSON object's fields; {} for anything else."""
     try:
-        if names is None:
-            value = msgspec.json.decode(raw)
-            return value if isinstance(value, dict) else {}
-        fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-        return {name: msgspec.json.decode(fields[name]) for name in names if name in fields}
+        return _fields(msgspec.json.decode(raw)) if raw is not None else {}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
 
@@ -780,10 +779,7 @@ def _shape_word(shape: str) -> str:
     return "a string" if shape == "string" else "a list of blocks"
 
 
-def _response_ids(exchange: Exchange) -> tuple[str, ...]:
-    if exchange.response is None:
-        return ()
-    fields = _plain(exchange.response, ("id", "conversation"))
-    conversation = fields.get("conversation")
-    names = [fields.get("id"), conversation.get("id") if isinstance(conversation, dict) else conversation]
+def _response_ids(response: Mapping[str, Any]) -> tuple[str, ...]:
+    conversation = response.get("conversation")
+    names = [response.get("id"), conversation.get("id") if isinstance(conversation, dict) else conversation]
     return tuple(name for name in names if isinstance(name, str) and name)

@@ -93,6 +93,13 @@ def body_fields(body: bytes, rules: SessionKeyRules | None = None) -> dict[str, 
         members = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
+    return named_fields(members, rules)
+
+
+def named_fields(
+    members: Mapping[str, msgspec.Raw], rules: SessionKeyRules | None = None
+) -> dict[str, object]:
+    """The same from the members of a body that was split already."""
     found: dict[str, object] = {}
     for rule in (rules or _packaged()).key:
         top = rule.name.partition(".")[0]

@@ -42,10 +42,13 @@ def usage_findings(
     return []
 
 
+class _Request(msgspec.Struct):
+    stream_options: Any = None
+
+
 def _asks_for_usage(request: bytes) -> bool:
     try:
-        fields: dict[str, Any] = msgspec.json.decode(request)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        options = msgspec.json.decode(request, type=_Request).stream_options
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
-    options = fields.get("stream_options") if isinstance(fields, dict) else None
     return isinstance(options, dict) and bool(options.get("include_usage"))
