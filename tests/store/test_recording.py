@@ -304,3 +304,23 @@ def test_the_words_are_one_for_each_byte() -> None:
     words = packaged_recording_rules().words
     assert len(set(words)) == 256
     assert all(word.isalpha() and word.islower() for word in words)
+
+
+def test_the_analysis_of_hashes_finds_the_same_break(tmp_path: Path) -> None:
+    from prefixguard.analysis import analyze
+
+    def recorded(mode: Mode) -> list[tuple[str | None, bool]]:
+        with Store.open(tmp_path / mode, mode=mode) as store:
+            for turn, body in enumerate(conversation(5)):
+                rules = body["messages"][0]["content"]
+                clock = f"It is 12:0{turn if turn > 2 else 0}.\n"
+                system = {"role": "system", "content": clock + rules}
+                changed = {**body, "messages": [system, *body["messages"][1:]]}
+                store.append(capture(changed, t=1796000000.0 + turn, id=f"{mode}{turn}"), KEY)
+            analysis = analyze(store.exchanges())
+        turns = [turn for session in analysis.sessions for turn in session.turns]
+        return [(turn.divergence.pointer if turn.divergence else None, turn.is_break) for turn in turns]
+
+    found = recorded("hashes")
+    assert found == recorded("full")
+    assert [is_break for _, is_break in found] == [False, False, False, True, True]
