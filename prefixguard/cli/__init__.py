@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "show": "Explain one turn: where it parted, why, what was billed again, what to do.",
     "report": "Report on recorded sessions.",
     "analyze": "Analyse exchange logs.",
+    "check": "Hold recorded requests to a policy: the gate for a build.",
     "diff": "Compare two sessions, or two turns.",
     "export": "Write recorded sessions as an exchange log.",
     "lint": "Find cache-breaking code before it runs.",

@@ -45,13 +45,29 @@ def iterate_source(name: str, store: Store | str | Path | None = None) -> Iterat
             yield from _session(name, opened)
 
 
-def _folder(path: Path) -> Iterator[Exchange]:
+def logs_in(path: Path) -> list[Path]:
+    """The exchange logs in and below a folder, in the order of their names. Raises InputError for none."""
     logs = sorted(file for file in path.rglob("*") if file.name.endswith(SUFFIXES) and file.is_file())
     if not logs:
         raise InputError(
             f"{path}: no exchange log in this folder (files ending in {', '.join(SUFFIXES[:2])})"
         )
-    for log in logs:
+    return logs
+
+
+def line_numbers(log: Path) -> list[int]:
+    """The line of each exchange in a log, from 1; [] for a compressed one, whose lines nobody opens."""
+    try:
+        with log.open("rb") as stream:
+            if stream.peek(1)[:1] not in (b"{", b" ", b"\t", b"\r", b"\n", b"\xef"):
+                return []
+            return [number for number, line in enumerate(stream, 1) if line.strip(b" \t\r\n\x00\xef\xbb\xbf")]
+    except OSError:
+        return []
+
+
+def _folder(path: Path) -> Iterator[Exchange]:
+    for log in logs_in(path):
         yield from read_log(log)
 
 
