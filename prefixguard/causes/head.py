@@ -1,17 +1,19 @@
 """Names a changed text in the head: a clock, a date, an id, a counter, state, memory ... (PG101 to PG112).
 
-The changed words and the line they stand in are held against the patterns of
-`rules/causes.toml`, in order.
+Each changed place and the words around it are held against the patterns of
+`rules/causes.toml`: what the change is part of decides first, then what stands
+right before it, then its sentence, its heading, the line above.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass
+from itertools import groupby
 
 import msgspec
 
+from prefixguard.causes.changes import Change, Span, changes
 from prefixguard.causes.evidence import Catalogue, Evidence, shortened
 from prefixguard.finding import Confidence, Finding
 from prefixguard.prompt import Segment
@@ -19,10 +21,11 @@ from prefixguard.rulebook import Dated
 
 
 class TextCause(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One row: the patterns that name a changed text."""
+    """One row: the patterns that name a changed text; `rules/causes.toml` explains them."""
 
     code: str
     what: str
+    within: str = ""
     value: str = ""
     line: str = ""
     not_line: str = ""
@@ -37,18 +40,19 @@ class CauseTable(Dated, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """One changed place: the words before and after, their line, and the heading above it."""
+class Named:
+    """A change and what it is called."""
 
-    old: str
-    new: str
-    line: str
-    heading: str
+    code: str
+    what: str
+    change: Change | None
+    confidence: Confidence
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
     cause: TextCause
+    within: re.Pattern[str] | None
     value: re.Pattern[str] | None
     line: re.Pattern[str] | None
     not_line: re.Pattern[str] | None
@@ -59,15 +63,23 @@ def _compiled(pattern: str) -> re.Pattern[str] | None:
     return re.compile(pattern, re.IGNORECASE) if pattern else None
 
 
+_JOINTS = re.compile(r"[_<>/\"'`*]+|(?<=[a-z])(?=[A-Z])")
+
+
+def _words(text: str) -> str:
+    """A label with names taken apart: `<user_email>` and `userEmail` become "user email"."""
+    return f"{text}\n{_JOINTS.sub(' ', text)}" if text else ""
+
+
 class HeadCauses:
     """Names changes of system and developer text."""
 
     def __init__(self, table: CauseTable, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
-        self._files = re.compile(table.instruction_files, re.IGNORECASE)
         self._rows = [
             _Row(
                 row,
+                _compiled(row.within),
                 _compiled(row.value),
                 _compiled(table.instruction_files if row.line == "@instruction_files" else row.line),
                 _compiled(row.not_line),
@@ -76,8 +88,8 @@ class HeadCauses:
             for row in table.text
         ]
 
-    def name(self, evidence: Evidence) -> Finding:
-        """The finding for a head segment that was changed, inserted, removed or moved."""
+    def name(self, evidence: Evidence) -> list[Finding]:
+        """The findings for a head segment that was changed, inserted, removed or moved, the decisive one first."""
         parting = evidence.parting
         old = parting.old.text if parting.old else ""
         new = parting.new.text if parting.new else ""
@@ -85,35 +97,70 @@ class HeadCauses:
             old = ""
         elif parting.kind == "removed":
             new = ""
-        above = _text_above(evidence)
-        code, what, change, confidence = self.classify(old, new, above)
         verb = {"inserted": "appears", "removed": "is gone", "moved": "moved"}.get(parting.kind, "changed")
-        detail = f": {shortened(change.old, 40)!r} → {shortened(change.new, 40)!r}" if change else ""
-        return self._catalogue.finding(
-            code, f"{what} in the system text {verb}{detail}",
-            evidence=f"line: {shortened(change.line, 120)}" if change else "",
-            pointer=parting.pointer, confidence=confidence,
-        )  # fmt: skip
+        return self.findings(old, new, _text_above(evidence), parting.pointer, verb)
 
-    def classify(self, old: str, new: str, above: str = "") -> tuple[str, str, Change | None, Confidence]:
-        """(code, what changed, the decisive change, how sure) for a text that became another."""
-        found = changes(old, new, above)
-        for row in self._rows:
-            for change in found:
-                if self._fits(row, change):
-                    sure: Confidence = "high" if row.value is not None else "medium"
-                    return row.cause.code, row.cause.what, change, sure
-        return "PG112", "text", found[0] if found else None, "medium"
+    def findings(self, old: str, new: str, above: str, pointer: str, verb: str = "changed") -> list[Finding]:
+        """One finding for each cause of a text's change, in the order of their places."""
+        found = []
+        for named in self.classify(old, new, above):
+            change = named.change
+            was, now = (change.before.text, change.after.text) if change else ("", "")
+            detail = f": {shortened(was, 40)!r} → {shortened(now, 40)!r}" if was or now else ""
+            found.append(
+                self._catalogue.finding(
+                    named.code, f"{named.what} in the system text {verb}{detail}",
+                    evidence=f"line: {shortened(change.line, 120)}" if change else "",
+                    pointer=pointer, confidence=named.confidence,
+                )
+            )  # fmt: skip
+        return found
 
-    def _fits(self, row: _Row, change: Change) -> bool:
-        values = [v for v in (change.old, change.new) if v.strip()]
-        if row.value is not None and not (values and all(row.value.search(v.strip()) for v in values)):
-            return False
-        if row.not_value is not None and any(row.not_value.search(v.strip()) for v in values):
-            return False
-        if row.line is not None and not any(row.line.search(t) for t in (change.line, change.heading) if t):
-            return False
-        return row.not_line is None or not row.not_line.search(change.line)
+    def classify(self, old: str, new: str, above: str = "") -> list[Named]:
+        """What a text's changes are, each code once, in the order of their places; never empty."""
+        found: dict[str, Named] = {}
+        for _, group in groupby(changes(old, new, above), key=lambda change: change.heading):
+            named = self._best(list(group))
+            found.setdefault(named.code, named)
+        return list(found.values()) or [Named("PG112", "text", None, "medium")]
+
+    def _best(self, group: list[Change]) -> Named:
+        """The name of neighbouring changes: the first row that fits one, over ever wider surroundings."""
+        scopes: list[tuple[Confidence, list[str]]] = [
+            ("high", [change.key for change in group]),
+            ("high", [change.label for change in group]),
+            ("high", [change.heading for change in group]),
+            ("medium", [change.above for change in group]),
+            ("low", [change.line for change in group]),
+        ]
+        for sure, texts in scopes:
+            words = [_words(text) for text in texts]
+            for row in self._rows:
+                for change, text in zip(group, words, strict=True):
+                    if _fits(row, change, text):
+                        return Named(row.cause.code, row.cause.what, change, sure)
+        return Named("PG112", "text", group[0], "medium")
+
+
+def _fits(row: _Row, change: Change, text: str) -> bool:
+    sides = [side for side in (change.before, change.after) if side.text]
+    if row.within is not None and not (sides and all(_inside(row.within, side) for side in sides)):
+        return False
+    if row.value is not None and not (sides and all(row.value.search(side.text) for side in sides)):
+        return False
+    if row.not_value is not None and any(row.not_value.search(side.text) for side in sides):
+        return False
+    if row.line is not None and not row.line.search(text):
+        return False
+    return row.not_line is None or not (row.not_line.search(change.line) or row.not_line.search(change.heading))
+
+
+def _inside(pattern: re.Pattern[str], side: Span) -> bool:
+    """Whether the changed words lie inside something that the pattern matches."""
+    text = side.line[side.start : side.end]
+    start = side.start + len(text) - len(text.lstrip())
+    end = side.end - (len(text) - len(text.rstrip()))
+    return any(m.start() <= start and end <= m.end() for m in pattern.finditer(side.line))
 
 
 def _text_above(evidence: Evidence) -> str:
@@ -121,72 +168,3 @@ def _text_above(evidence: Evidence) -> str:
     i = evidence.parting.boundary
     segments: tuple[Segment, ...] = evidence.later.prompt.segments
     return segments[i - 1].text if 0 < i <= len(segments) and evidence.later.prompt.group(i - 1) == "head" else ""
-
-
-_WORD = re.compile(r"\[[ xX~>*-]\]|[\w$€%]+(?:[-.:/+,=][\w$€%]+)*|\s+|.", re.DOTALL)
-_MOST_CHANGES = 12
-
-
-def changes(old: str, new: str, above: str = "") -> list[Change]:
-    """The changed places of a text, widened to whole words, the first dozen of them."""
-    if not old or not new:
-        text = old or new
-        line = text.strip().split("\n", 1)[0]
-        return [Change(old.strip(), new.strip(), line, _heading(above, len(above)))]
-    start = _safe_start(old, new)
-    end = _safe_end(old[start:], new[start:])
-    old_middle, new_middle = old[start : len(old) - end], new[start : len(new) - end]
-    a, b = _WORD.findall(old_middle), _WORD.findall(new_middle)
-    found: list[Change] = []
-    if len(a) + len(b) > 8000:
-        return [_change(old, start, len(old) - end, new, start, len(new) - end)]
-    at_a = [start, *(start + n for n in _ends(a))]
-    at_b = [start, *(start + n for n in _ends(b))]
-    matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
-    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
-        if tag != "equal" and (old[at_a[i1] : at_a[i2]].strip() or new[at_b[j1] : at_b[j2]].strip()):
-            found.append(_change(old, at_a[i1], at_a[i2], new, at_b[j1], at_b[j2]))
-            if len(found) >= _MOST_CHANGES:
-                break
-    return found
-
-
-def _ends(words: list[str]) -> list[int]:
-    total, found = 0, []
-    for word in words:
-        total += len(word)
-        found.append(total)
-    return found
-
-
-def _safe_start(old: str, new: str) -> int:
-    """Where the first changed line starts."""
-    n = min(len(old), len(new))
-    same = next((i for i in range(n) if old[i] != new[i]), n)
-    return old.rfind("\n", 0, same) + 1
-
-
-def _safe_end(old: str, new: str) -> int:
-    """How many characters after the last changed line are the same."""
-    n = min(len(old), len(new))
-    same = next((i for i in range(n) if old[-1 - i] != new[-1 - i]), n)
-    at = old.find("\n", len(old) - same)
-    return 0 if at < 0 else len(old) - at
-
-
-def _change(old: str, a: int, b: int, new: str, c: int, d: int) -> Change:
-    start = new.rfind("\n", 0, c) + 1
-    end = new.find("\n", d)
-    line = new[start : len(new) if end < 0 else end]
-    if len(line) > 400:
-        line = new[max(start, c - 160) : d + 160]
-    return Change(old[a:b], new[c:d], line, _heading(new, start))
-
-
-def _heading(text: str, before: int) -> str:
-    """The nearest heading above a place: a markdown heading, an opening tag, or a line that ends in a colon."""
-    for line in reversed(text[:before].splitlines()[-40:]):
-        stripped = line.strip()
-        if stripped.startswith(("#", "<")) or stripped.endswith(":"):
-            return stripped[:200]
-    return ""

@@ -39,15 +39,16 @@ def name_divergence(
             return [mode.but(primary=True), found]
         return [found.but(primary=True), *_behind(catalogue, head, evidence)]
     if "head" in (group, old_group):
-        return [head_change(catalogue, head, evidence).but(primary=True)]
+        first, *others = head_change(catalogue, head, evidence)
+        return [first.but(primary=True), *others]
     return [history_change(catalogue, evidence, replies, summaries).but(primary=True)]
 
 
-def head_change(catalogue: Catalogue, head: HeadCauses, evidence: Evidence) -> Finding:
-    """The finding for a difference in the system text."""
+def head_change(catalogue: Catalogue, head: HeadCauses, evidence: Evidence) -> list[Finding]:
+    """The findings for a difference in the system text, the decisive one first."""
     old, new = evidence.parting.old, evidence.parting.new
     if old is not None and new is not None and old.alike == new.alike and old.exact != new.exact:
-        return same_content(catalogue, old, new, evidence.parting.pointer)
+        return [same_content(catalogue, old, new, evidence.parting.pointer)]
     return head.name(evidence)
 
 
@@ -67,12 +68,5 @@ def _behind(catalogue: Catalogue, head: HeadCauses, evidence: Evidence) -> list[
         if before.exact != after.exact:
             if before.alike == after.alike:
                 return [same_content(catalogue, before, after, base + after.pointer)]
-            code, what, change, confidence = head.classify(before.text, after.text)
-            detail = f": {change.old.strip()[:40]!r} → {change.new.strip()[:40]!r}" if change else ""
-            return [
-                catalogue.finding(
-                    code, f"{what} in the system text changed as well{detail}",
-                    pointer=base + after.pointer, confidence=confidence,
-                )
-            ]  # fmt: skip
+            return head.findings(before.text, after.text, "", base + after.pointer, "changed as well")
     return []
