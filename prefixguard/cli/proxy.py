@@ -48,7 +48,7 @@ from prefixguard.proxy.upstreams import parse_target
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="json: one event a line."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print no line per turn.")
-def command(  # noqa: PLR0917
+def command(
     listen: str,
     upstream: str | None,
     mode: str,
@@ -132,12 +132,8 @@ async def _serve(settings: object, *, json: bool, quiet: bool) -> None:
         )
     )
     health = proxy.health()
-    if json:
-        printer.line(msgspec.json.encode({"type": "stopped", **health}).decode())
-    else:
-        for line in ending(tally, health):
-            printer.line(line)
-    printer.close()
+    stopped = msgspec.json.encode({"type": "stopped", **health}).decode()
+    printer.close([stopped] if json else ending(tally, health))
 
 
 def _listening(url: str, store: str) -> str:

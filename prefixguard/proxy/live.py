@@ -11,7 +11,7 @@ import contextlib
 import os
 import queue
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TextIO
 
 import click
@@ -74,10 +74,11 @@ class Printer:
         except queue.Full:
             self.dropped += 1
 
-    def close(self, timeout: float = 5.0) -> None:
-        """Print what waits, for at most `timeout` seconds."""
+    def close(self, last: Iterable[str] = (), timeout: float = 5.0) -> None:
+        """Print what waits, and the `last` lines, for at most about `timeout` seconds."""
         with contextlib.suppress(queue.Full):
-            self._queue.put(None, timeout=timeout)
+            for text in (*last, None):
+                self._queue.put(text, timeout=timeout)
         self._thread.join(timeout)
 
     def _print_all(self) -> None:
