@@ -194,15 +194,27 @@ def token_offset(layout: Layout, boundary: int, char: int, counter: Counter) -> 
     return min(tokens, layout.total)
 
 
-def rebilled(earlier: Layout, later: Layout, parting: Parting, got: int, keep: int, counter: Counter) -> int:
-    """Tokens of the lost part of `earlier` (from `got` to `keep`) that `later` sends again."""
+def rebilled(
+    earlier: Layout, later: Layout, parting: Parting, got: int, keep: int, counter: Counter, readable: int = 0
+) -> tuple[int, int]:
+    """(re-billed, spared) tokens of the lost part of `earlier`, from `got` to `keep`.
+
+    Re-billed is what `later` sends again and cannot read. Spared is what it
+    sends again inside the first `readable` tokens, which another exchange than
+    `earlier` left in the cache: a client that switches back finds them.
+    """
     if got >= keep:
-        return 0
+        return 0, 0
     boundary = parting.boundary
     # The shared part that can no longer be read, because no entry ends inside it.
     shared = token_offset(earlier, boundary, parting.char, counter)
     total = max(0, min(shared, keep) - got)
-    new = list(later.prompt.segments[boundary:])
+    reach = boundary
+    while reach < len(later.counts) and later.ends[reach + 1] <= readable:
+        reach += 1
+    spares = Multiset(s.alike for s in later.prompt.segments[boundary:reach])
+    spared = 0
+    new = list(later.prompt.segments[reach:])
     partners = Multiset(s.alike for s in new)
     unmatched: list[tuple[Segment, int]] = []
     segments, ends = earlier.prompt.segments, earlier.ends
@@ -213,7 +225,10 @@ def rebilled(earlier: Layout, later: Layout, parting: Parting, got: int, keep: i
         if end <= start:
             continue
         segment = segments[i]
-        if partners[segment.alike] > 0:
+        if spares[segment.alike] > 0:
+            spares[segment.alike] -= 1
+            spared += end - start
+        elif partners[segment.alike] > 0:
             partners[segment.alike] -= 1
             total += end - start
         else:
@@ -221,7 +236,7 @@ def rebilled(earlier: Layout, later: Layout, parting: Parting, got: int, keep: i
     if unmatched:
         left = [s for s in new if partners[s.alike] > 0]
         total += _pieces_again(unmatched, left, counter, earlier.scale)
-    return min(total, keep - got)
+    return min(total, keep - got - spared), spared
 
 
 _SENTENCE = re.compile(r"[^\n.!?;。！？；]*[\n.!?;。！？；]+\s*|[^\n.!?;。！？；]+")  # noqa: RUF001

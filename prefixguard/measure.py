@@ -94,8 +94,12 @@ def by_segments(
     else:
         at = token_offset(earlier, parting.boundary, parting.char, counter)
         got = min(keep, max(parent_cache.got(parent, parting.boundary, at), 0))
-    again = rebilled(earlier, layout, parting, got, keep, counter)
-    return Numbers(layout.total, shared, keep, got, again, readable, True, counter.method, exact)
+    # A parameter that only some servers key is not part of the chain by which `readable` was found.
+    unkeyed = parting.parameter is not None and parting.certainty == "server"
+    again, spared = rebilled(
+        earlier, layout, parting, got, keep, counter, 0 if unkeyed else readable.high
+    )
+    return Numbers(layout.total, shared, keep, got + spared, again, readable, True, counter.method, exact)
 
 
 def by_ids(

@@ -50,7 +50,8 @@ class PrefixCache:
         high = ageless = self.floor(common, layout.total)
         low = min(self.floor(sure, layout.total), high)
         if self._rule.hosted:
-            low = max(0, low - self._rule.grain)
+            # Where a service does not publish its blocks, a shorter hit is no news.
+            low = max(0, low - (self._rule.grain if self._rule.verified else max(self._rule.grain, 256)))
             low = low if low >= self._minimum else 0
         if self._rule.idle is not None and age > self._rule.idle:
             low = 0

@@ -100,7 +100,10 @@ class HeadCauses:
         verb = {"inserted": "appears", "removed": "is gone", "moved": "moved"}.get(parting.kind, "changed")
         return self.findings(old, new, _text_above(evidence), parting.pointer, verb)
 
-    def findings(self, old: str, new: str, above: str, pointer: str, verb: str = "changed") -> list[Finding]:
+    def findings(
+        self, old: str, new: str, above: str, pointer: str, verb: str = "changed", *,
+        where: str = "the system text",
+    ) -> list[Finding]:  # fmt: skip
         """One finding for each cause of a text's change, in the order of their places."""
         found = []
         for named in self.classify(old, new, above):
@@ -109,7 +112,7 @@ class HeadCauses:
             detail = f": {shortened(was, 40)!r} → {shortened(now, 40)!r}" if was or now else ""
             found.append(
                 self._catalogue.finding(
-                    named.code, f"{named.what} in the system text {verb}{detail}",
+                    named.code, f"{named.what} in {where} {verb}{detail}",
                     evidence=f"line: {shortened(change.line, 120)}" if change else "",
                     pointer=pointer, confidence=named.confidence,
                 )

@@ -85,10 +85,17 @@ def miss_findings(catalogue: Catalogue, facts: Circumstances) -> list[Finding]:
             catalogue.finding(
                 "PG804",
                 f"the prefix is unchanged, yet {reported:,} tokens were read and at least {readable.low:,} expected",
-                severity="info" if rule.hosted else "warning", by="server", confidence="medium",
+                severity="warning" if not rule.hosted and _much(facts, reported) else "info",
+                by="server", confidence="medium",
             )
         )  # fmt: skip
     return found
+
+
+def _much(facts: Circumstances, reported: int | None) -> bool:
+    """Whether a miss is more than a block size that nobody told us could explain."""
+    missing = facts.readable.low - (reported or 0)
+    return missing > max(256, facts.readable.low // 10)
 
 
 def _expired(catalogue: Catalogue, readable: Readable, *, sure: bool) -> Finding:

@@ -32,13 +32,14 @@ def name_divergence(
         return [first.but(primary=True)]
     group = b.group(parting.boundary) if parting.new is not None else a.group(parting.boundary)
     old_group = a.group(parting.boundary) if parting.old is not None else group
-    if "tools" in (group, old_group):
-        found = tool_change(catalogue, evidence, per_turn=tools_changed_before)
-        if found.code in ("PG401", "PG402", "PG403", "PG404") and _head_replaced(evidence):
+    if "tools" in (group, old_group) or "head" in (group, old_group):
+        tools = _tools_replaced(evidence) or "tools" in (group, old_group)
+        found = tool_change(catalogue, head, evidence, per_turn=tools_changed_before) if tools else []
+        if found and found[0].code in ("PG401", "PG402", "PG403", "PG404") and _head_replaced(evidence):
             mode = catalogue.finding("PG410", "tools and system text changed together", pointer=parting.pointer)
-            return [mode.but(primary=True), found]
-        return [found.but(primary=True), *_behind(catalogue, head, evidence)]
-    if "head" in (group, old_group):
+            return [mode.but(primary=True), *found]
+        if "tools" in (group, old_group):
+            return [found[0].but(primary=True), *found[1:], *_behind(catalogue, head, evidence)]
         first, *others = head_change(catalogue, head, evidence)
         return [first.but(primary=True), *others]
     return [history_change(catalogue, evidence, replies, summaries).but(primary=True)]
@@ -50,6 +51,12 @@ def head_change(catalogue: Catalogue, head: HeadCauses, evidence: Evidence) -> l
     if old is not None and new is not None and old.alike == new.alike and old.exact != new.exact:
         return [same_content(catalogue, old, new, evidence.parting.pointer)]
     return head.name(evidence)
+
+
+def _tools_replaced(evidence: Evidence) -> bool:
+    """Whether the names of the tools differ."""
+    old, new = evidence.earlier.prompt.tools, evidence.later.prompt.tools
+    return Multiset(s.name for _, s in old) != Multiset(s.name for _, s in new)
 
 
 def _head_replaced(evidence: Evidence) -> bool:

@@ -11,14 +11,16 @@ from typing import Any
 
 
 def tool_declaration(definition: Any) -> str:
-    """One tool definition (Chat or Responses shape) as a TypeScript declaration."""
+    """One tool definition (in any API's shape) as a TypeScript declaration."""
     if not isinstance(definition, dict):
         return str(definition)
-    inner = definition.get("function")
+    inner = definition.get("function") or definition.get("toolSpec")
     function: dict[str, Any] = inner if isinstance(inner, dict) else definition
     name = function.get("name") or function.get("type") or "tool"
     lines = _comment(function.get("description"), "")
-    schema = function.get("parameters") or function.get("input_schema")
+    schema = function.get("parameters") or function.get("input_schema") or function.get("inputSchema")
+    if isinstance(schema, dict) and isinstance(schema.get("json"), dict):  # Bedrock
+        schema = schema["json"]
     if not isinstance(schema, dict) or not schema.get("properties"):
         return "\n".join([*lines, f"type {name} = () => any;"])
     lines.append(f"type {name} = (_: {_type(schema, '', 0)}) => any;")

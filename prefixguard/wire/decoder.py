@@ -15,7 +15,7 @@ import msgspec
 from xxhash import xxh3_128_digest
 
 from prefixguard.exchange import Exchange
-from prefixguard.prompt import TOOLS_FIRST, Mark, Prompt, Segment
+from prefixguard.prompt import TOOLS_FIRST, Mark, Parameter, Prompt, Segment
 from prefixguard.wire import blocks
 from prefixguard.wire.blocks import Body
 from prefixguard.wire.detect import detect, is_side_traffic, model_in_path
@@ -59,6 +59,13 @@ class _Element:
             self.base = base
             self.entries = tuple([(base, segment) for segment in segments])
         return self.entries
+
+
+def _parameters(exchange: Exchange, body: Body, names: tuple[str, ...]) -> tuple[Parameter, ...]:
+    """The named parameters; the model stands in the path for some APIs."""
+    found = body.parameters(names)
+    model = model_in_path(exchange.path) if "model" not in body.fields else None
+    return found if model is None else (Parameter("model", "", f'"{model}"'), *found)
 
 
 class Decoder:
@@ -134,7 +141,7 @@ class Decoder:
             head=self._shared(head),
             history=tuple(history),
             order=TOOLS_FIRST,
-            parameters=body.parameters(names),
+            parameters=_parameters(exchange, body, names),
             link=link,
             automatic_mark=format_.automatic_mark(body) if format_.automatic_mark else None,
             stream=body.get("stream") is True or "stream" in exchange.path.lower(),

@@ -60,6 +60,18 @@ def _canonical(value: Any, depth: int) -> Any:
     return value
 
 
+def canonical_schema(value: Any) -> Any:
+    """A JSON Schema with its sets (`required`, `enum`) in one order, so that it equals any other way to write it."""
+    if isinstance(value, dict):
+        return {
+            key: sorted(item, key=str)
+            if key in ("required", "enum") and isinstance(item, list)
+            else canonical_schema(item)
+            for key, item in value.items()
+        }
+    return [canonical_schema(item) for item in value] if isinstance(value, list) else value
+
+
 def _json_in(text: str) -> Any | None:
     """The object or array that a string holds as JSON, or None."""
     head = text.lstrip()[:1]
@@ -100,7 +112,7 @@ def tool_segment(definition: Any, pointer: str, *, name: str | None, mark: Mark 
     written = compact(definition)
     return Segment(
         Kind.TOOL, "system", pointer, written,
-        exact=digest("tool", written), alike=digest("tool", canonical(definition)),
+        exact=digest("tool", written), alike=digest("tool", canonical(canonical_schema(definition))),
         shape="object", name=name, json=written, mark=mark,
     )  # fmt: skip
 

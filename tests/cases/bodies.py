@@ -36,7 +36,7 @@ def body(talk: Talk) -> dict[str, Any]:
 
 
 def _schema(tool: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": tool["properties"], "required": list(tool["properties"])[:1]}
+    return {"type": "object", "properties": tool["properties"], "required": sorted(tool["properties"])[:1]}
 
 
 def _data(part: dict[str, Any]) -> str:

@@ -42,7 +42,8 @@ def breaks(
     assert turn.parent == (turn.index - 1 if parent is None else parent), told(turn)
     assert primary(turn).deliberate is deliberate, told(turn)
     assert turn.is_fault is not deliberate, told(turn)
-    assert 0 < turn.tokens.rebilled <= turn.tokens.lost <= turn.tokens.prompt or primary(turn).code == "PG303", told(turn)
+    assert turn.tokens.rebilled <= min(turn.tokens.lost, turn.tokens.prompt), told(turn)
+    assert turn.tokens.rebilled or primary(turn).code == "PG303", told(turn)
     if pointer is not None:
         assert same_place(turn.divergence.pointer, pointer), told(turn)
         assert len(turn.divergence.pointer.split("/")) >= min(3, len(pointer.split("/"))), told(turn)
