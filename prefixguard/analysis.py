@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from prefixguard import __version__
-from prefixguard.caches.choose import Chooser, Choice, cache_rules
+from prefixguard.caches.choose import Choice, Chooser, cache_rules
 from prefixguard.caches.model import Request
 from prefixguard.caches.rule import CacheRule
 from prefixguard.caches.slots import Slots
@@ -62,6 +62,7 @@ from prefixguard.turn import (
 )
 from prefixguard.wire.decoder import Decoder, Reading, UnreadableError
 from prefixguard.wire.usage import DecodedUsage, decode_usage
+from prefixguard.working_set import WorkingSet
 
 __all__ = ["Analysis", "Fold", "Options", "analyze"]
 
@@ -135,7 +136,8 @@ class Fold:
         self._reasons = self.rulebook.table("diagnoses", ReasonTable)
         self._catalogue = Catalogue(self.rulebook.findings)
         self._head = HeadCauses(self.rulebook.table("causes", CauseTable), self._catalogue)
-        self._lineage = Lineage()
+        self._in_use = WorkingSet()
+        self._lineage = Lineage(self._in_use)
         self._timeline = Timeline()
         self._slots: dict[str, Slots] = {}
         self._seen: dict[int, _Seen] = {}
@@ -191,7 +193,7 @@ class Fold:
         if match is not None and match.relation == "linked" and prompt.link is not None:
             prompt, fresh = self._resolve(match.node, prompt, fresh, exchange, key, pool, counter)
         self._place(fresh, match, key)
-        before = self._seen.get(match.node.index) if match else None
+        before = self._recall(match.node.index) if match else None
         earlier = before.layout if before else None
         if earlier is not None and earlier.prompt.order != prompt.order:
             earlier = lay_out(earlier.prompt.in_order(prompt.order), counter, earlier.keyed, last_scale=earlier.scale)
@@ -234,8 +236,7 @@ class Fold:
         return Node(
             index, exchange.t, exchange.t + total / 1000 if total is not None else None, prompt, reply,
             scope=f"{key.name}={key.value}" if key else pool, pool=pool,
-            weights=tuple(counter.segments(tuple(s for _, s in prompt.history))),
-            reply_weights=tuple(counter.segments(reply)), keyed=key is not None,
+            counter=counter, keyed=key is not None,
         )  # fmt: skip
 
     def _resolve(
@@ -315,8 +316,8 @@ class Fold:
         cache = self._timeline.model(f"rendered {seen.domain}", seen.rule, seen.layout.prompt.model)
         seen.rendered, seen.rendered_request = layout, request
         earlier = before.rendered if before else None
-        layouts = {index: s.rendered for index, s in self._seen.items() if s.rendered is not None}
-        readable = cache.read(request, partial_tokens(layouts.get, counter, before.node.index if before else None))
+        also = before.node.index if before else None
+        readable = cache.read(request, partial_tokens(self._rendered_of, counter, also))
         parting = part(earlier, layout) if earlier is not None else None
         if parting is not None and earlier is not None and parting.char >= len(earlier.prompt.segments[0].text):
             parting = None  # the earlier text is a prefix of this one
@@ -326,9 +327,19 @@ class Fold:
         )  # fmt: skip
         return replace(numbers, method="template", exact=counter.exact)
 
-    def _layout_of(self, index: int) -> Layout | None:
+    def _rendered_of(self, index: int) -> Layout | None:
         seen = self._seen.get(index)
+        return seen.rendered if seen else None
+
+    def _layout_of(self, index: int) -> Layout | None:
+        seen = self._recall(index)
         return seen.layout if seen else None
+
+    def _recall(self, index: int) -> _Seen | None:
+        seen = self._seen.get(index)
+        if seen is not None:
+            self._in_use.touch(seen.layout)
+        return seen
 
     # -- words ------------------------------------------------------------------------------
 
@@ -475,7 +486,7 @@ class Fold:
         rule, layout = seen.rule, seen.layout
         minimum = rule.minimum_for(layout.prompt.model)
         grand = before.node.parent if before else None
-        grand_seen = self._seen.get(grand.index) if grand else None
+        grand_seen = self._recall(grand.index) if grand else None
         found = setup_findings(
             self._catalogue, rule, layout, earlier, grand_seen.layout if grand_seen else None,
             numbers.readable, minimum,
@@ -579,6 +590,7 @@ class Fold:
             self._summaries[node.session].update(s.alike for s in node.reply)
         self._lineage.add(node, _response_ids(_fields(reading.response)))
         self._seen[node.index] = seen
+        self._in_use.touch(seen.layout)
         self._timeline.model(seen.domain, seen.rule, node.prompt.model).observe(seen.request)
         if seen.rendered_request is not None:
             self._timeline.model(f"rendered {seen.domain}", seen.rule, node.prompt.model).observe(seen.rendered_request)
@@ -739,7 +751,9 @@ def _confirmed(parting: Parting | None, numbers: Numbers, reported: int | None, 
         return True
     if reported is None or reported >= numbers.keep - rule.grain:
         return False
-    return reported <= numbers.got + max(rule.grain, round(0.03 * numbers.prompt))
+    seen = parting.parameter is not None
+    expected = numbers.got if seen else max(numbers.got, numbers.readable.high)
+    return reported <= expected + max(rule.grain, round(0.03 * numbers.prompt))
 
 
 def _somewhere(prompt: Prompt) -> Parting:

@@ -16,7 +16,9 @@ from rapidfuzz.distance import LCSseq
 
 from prefixguard.prompt import Prompt, Segment
 from prefixguard.rendering.prefixes import shared_characters
+from prefixguard.tokens.counter import Counter
 from prefixguard.tokens.layout import common_length
+from prefixguard.working_set import WorkingSet
 
 type Relation = Literal["linked", "retry", "prefix", "echo", "raw", "overlap", "quoted"]
 
@@ -33,11 +35,7 @@ _CANDIDATES = 24
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """An exchange in the tree of conversations.
-
-    weights, reply_weights: tokens of the history's and the reply's segments.
-    end: when the exchange was over, if known.
-    """
+    """An exchange in the tree of conversations. end: when the exchange was over, if known."""
 
     index: int
     t: float
@@ -46,8 +44,7 @@ class Node:
     reply: tuple[Segment, ...]
     scope: str
     pool: str
-    weights: tuple[int, ...]
-    reply_weights: tuple[int, ...]
+    counter: Counter
     keyed: bool
     session: str = ""
     thread: int = 0
@@ -55,22 +52,52 @@ class Node:
     children: list[int] = field(default_factory=list)
     echoed: bool = False
     """Some later request continues this one's reply."""
-    history: tuple[bytes, ...] = ()
-    """Exact identities of the history."""
-    alikes: tuple[bytes, ...] = ()
-    """Alike identities of the history."""
-    extended: tuple[bytes, ...] = ()
-    """Alike identities of the history and the reply."""
-
-    def __post_init__(self) -> None:
-        self.history = tuple([s.exact for _, s in self.prompt.history])
-        self.alikes = tuple([s.alike for _, s in self.prompt.history])
-        self.extended = (*self.alikes, *[s.alike for s in self.reply])
+    _history: tuple[bytes, ...] | None = None
+    _alikes: tuple[bytes, ...] | None = None
+    _extended: tuple[bytes, ...] | None = None
+    _weights: tuple[int, ...] | None = None
 
     @property
-    def tokens(self) -> int:
-        """Tokens of the extended history."""
-        return sum(self.weights) + sum(self.reply_weights)
+    def history(self) -> tuple[bytes, ...]:
+        """Exact identities of the history."""
+        if self._history is None:
+            self._history = tuple([s.exact for _, s in self.prompt.history])
+        return self._history
+
+    @property
+    def alikes(self) -> tuple[bytes, ...]:
+        """Alike identities of the history."""
+        if self._alikes is None:
+            self._alikes = tuple([s.alike for _, s in self.prompt.history])
+        return self._alikes
+
+    @property
+    def extended(self) -> tuple[bytes, ...]:
+        """Alike identities of the history and the reply."""
+        if self._extended is None:
+            self._extended = (*self.alikes, *[s.alike for s in self.reply])
+        return self._extended
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """Tokens of the history's segments."""
+        if self._weights is None:
+            self._weights = tuple(self.counter.segments(tuple([s for _, s in self.prompt.history])))
+        return self._weights
+
+    @property
+    def reply_weights(self) -> tuple[int, ...]:
+        """Tokens of the reply's segments."""
+        return tuple(self.counter.segments(self.reply))
+
+    @property
+    def size(self) -> int:
+        """About how many values are derived."""
+        return 4 * len(self.prompt.history)
+
+    def pack(self) -> None:
+        """Drops what was derived."""
+        self._history = self._alikes = self._extended = self._weights = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +115,8 @@ class Match:
 class Lineage:
     """The tree so far, with an index from history segments to the exchanges that brought them in."""
 
-    def __init__(self) -> None:
+    def __init__(self, in_use: WorkingSet | None = None) -> None:
+        self._in_use = in_use or WorkingSet()
         self._postings: dict[tuple[str, bytes], list[Node]] = {}
         self._recent: dict[str, list[Node]] = {}
         self._links: dict[str, Node] = {}
@@ -148,6 +176,7 @@ class Lineage:
     def _judge(self, node: Node, fresh: Node) -> Match | None:
         if node.prompt.api != fresh.prompt.api:
             return None
+        self._in_use.touch(node)
         if fresh.prompt.raw:
             return _judge_raw(node, fresh)
         n = len(node.history)
@@ -204,6 +233,7 @@ class Lineage:
         for node in reversed(self._recent.get(fresh.scope, ())[-6:] if texts else []):
             if node.prompt.raw:
                 continue
+            self._in_use.touch(node)
             known = set(node.prompt.exacts)
             new = [s.text for s in texts if s.exact not in known]
             quoted = sum(
@@ -217,6 +247,7 @@ class Lineage:
 
     def add(self, node: Node, response_ids: tuple[str, ...] = ()) -> None:
         """Takes an exchange into the tree. Its parent, session and thread are set."""
+        self._in_use.touch(node)
         parent_has: frozenset[bytes] = frozenset()
         if node.parent is not None:
             parent_has = frozenset(node.parent.extended)
@@ -253,7 +284,7 @@ def _opens_anew(node: Node, fresh: Node) -> bool:
     root = node
     while root.parent is not None and root.parent.session == root.session:
         root = root.parent
-    return root.echoed and len(fresh.history) <= len(root.history)
+    return root.echoed and len(fresh.prompt.history) <= len(root.prompt.history)
 
 
 def _echoed(node: Node, fresh: Node, overlap: int) -> bool:

@@ -153,6 +153,11 @@ class Prompt:
         """How many segments come before history."""
         return len(self.tools) + len(self.head)
 
+    def pack(self) -> None:
+        """Drops what was derived; it is derived again when asked for."""
+        for name in ("entries", "segments", "exacts", "head_length"):
+            self.__dict__.pop(name, None)
+
     def pointer(self, index: int) -> str:
         """JSON Pointer of the segment at `index` in rendered order."""
         base, segment = self.entries[index]

@@ -27,27 +27,57 @@ class KeyedParameters:
     unknown: tuple[Parameter, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
 class Layout:
-    """Token positions of a prompt of n segments.
+    """Token positions of a prompt of n segments. Immutable; positions can be dropped and are then counted anew.
 
-    ends: n + 1 ints, ends[i] tokens before segment i. chain: n + 1 digests.
     marks: (boundary, mark) for every breakpoint, a boundary i standing behind
-    segment i - 1. heads: (boundary of the second group, boundary of history).
+    segment i - 1. scale: the server's tokens to one of ours. total: tokens of
+    the whole prompt.
     """
 
-    prompt: Prompt
-    counts: tuple[int, ...]
-    ends: Sequence[int]
-    chain: list[bytes]
-    marks: tuple[tuple[int, Mark], ...]
-    keyed: KeyedParameters
-    scale: float
+    __slots__ = ("_chain", "_counts", "_ends", "counter", "keyed", "marks", "prompt", "scale", "size", "total")
+
+    def __init__(
+        self, prompt: Prompt, counter: Counter, keyed: KeyedParameters, scale: float,
+        counts: tuple[int, ...], chain: list[bytes],
+    ) -> None:  # fmt: skip
+        self.prompt = prompt
+        self.counter = counter
+        self.keyed = keyed
+        self.scale = scale
+        self.marks = _marks(prompt)
+        self.size = 6 * len(counts)
+        self._counts: tuple[int, ...] | None = counts
+        self._chain: list[bytes] | None = chain
+        ends = _scaled_ends(counts, scale)
+        self._ends: Sequence[int] | None = ends
+        self.total = ends[-1]
 
     @property
-    def total(self) -> int:
-        """Tokens of the whole prompt."""
-        return self.ends[-1]
+    def counts(self) -> tuple[int, ...]:
+        """Tokens of each segment, n ints, not scaled."""
+        if self._counts is None:
+            self._counts = tuple(self.counter.segments(self.prompt.segments))
+        return self._counts
+
+    @property
+    def ends(self) -> Sequence[int]:
+        """n + 1 ints, ends[i] tokens before segment i, scaled."""
+        if self._ends is None:
+            self._ends = _scaled_ends(self.counts, self.scale)
+        return self._ends
+
+    @property
+    def chain(self) -> list[bytes]:
+        """n + 1 digests, chain[i] of everything before segment i."""
+        if self._chain is None:
+            self._chain = _chain(self.prompt, self.keyed, None, 0)
+        return self._chain
+
+    def pack(self) -> None:
+        """Drops the positions."""
+        self._counts = self._ends = self._chain = None
+        self.prompt.pack()
 
 
 def lay_out(
@@ -66,7 +96,7 @@ def lay_out(
     """
     segments = prompt.segments
     common = common_segments(earlier.prompt, prompt) if earlier is not None else 0
-    if earlier is not None and common:
+    if earlier is not None and common and earlier.counter is counter:
         counts = (*earlier.counts[:common], *counter.segments(segments[common:]))
     else:
         counts = tuple(counter.segments(segments))
@@ -75,12 +105,13 @@ def lay_out(
     if reported is not None and estimated:
         ratio = reported / estimated
         scale = ratio if 0.4 <= ratio <= 2.5 else last_scale
+    return Layout(prompt, counter, keyed, scale, counts, _chain(prompt, keyed, earlier, common))
+
+
+def _scaled_ends(counts: Sequence[int], scale: float) -> Sequence[int]:
     if scale == 1.0:
-        ends = array("q", accumulate(counts, initial=0))
-    else:
-        ends = array("q", [int(end * scale + 0.5) for end in accumulate(counts, initial=0)])
-    chain = _chain(prompt, keyed, earlier, common)
-    return Layout(prompt, counts, ends, chain, _marks(prompt), keyed, scale)
+        return array("q", accumulate(counts, initial=0))
+    return array("q", [int(end * scale + 0.5) for end in accumulate(counts, initial=0)])
 
 
 def common_segments(a: Prompt, b: Prompt) -> int:
