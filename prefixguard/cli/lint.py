@@ -24,8 +24,14 @@ def _codes(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     show_default=True,
     help="How findings are printed.",
 )
-@click.option("--output-file", type=click.Path(path_type=Path), help="Write the findings there instead of printing them.")
-@click.option("--select", multiple=True, callback=_codes, help="Only these codes, or beginnings of codes: PG1,PG301.")
+@click.option(
+    "--output-file",
+    type=click.Path(path_type=Path),
+    help="Write the findings there instead of printing them.",
+)
+@click.option(
+    "--select", multiple=True, callback=_codes, help="Only these codes, or beginnings of codes: PG1,PG301."
+)
 @click.option("--ignore", multiple=True, callback=_codes, help="Not these codes.")
 @click.option(
     "--fail-on",
@@ -33,13 +39,23 @@ def _codes(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     help="Exit with 1 from this severity on. [default: error]",
 )
 @click.option("--baseline", type=click.Path(path_type=Path), help="Accept the findings that this file lists.")
-@click.option("--write-baseline", type=click.Path(path_type=Path), help="Write the present findings to this file as accepted.")
+@click.option(
+    "--write-baseline",
+    type=click.Path(path_type=Path),
+    help="Write the present findings to this file as accepted.",
+)
 @click.option("--diff", metavar="REV", help="Only findings on lines that changed since this git revision.")
 @click.option("--fix", is_flag=True, help="Make the mends that only fix an order (sort).")
 @click.option("--explain", metavar="CODE", help="Say what a code means, with examples, and stop.")
 @click.option("--statistics", is_flag=True, help="Count findings by code instead of listing them.")
-@click.option("--session", type=click.Path(path_type=Path), help="An exchange log: link its breaks to the lines that made them.")
-@click.option("--config", type=click.Path(path_type=Path), help="The pyproject.toml to read. [default: the nearest one]")
+@click.option(
+    "--session",
+    type=click.Path(path_type=Path),
+    help="An exchange log: link its breaks to the lines that made them.",
+)
+@click.option(
+    "--config", type=click.Path(path_type=Path), help="The pyproject.toml to read. [default: the nearest one]"
+)
 @click.option("--no-cache", is_flag=True, help="Read every file anew.")
 @click.option("--jobs", type=click.IntRange(0), default=0, help="Processes to use. [default: one per core]")
 def command(
@@ -86,7 +102,9 @@ def command(
         return
     where = list(paths) or [Path()]
     chosen = settings.read(config or settings.find(where[0]))
-    report = lint(where, Options(chosen, select, ignore, diff, None if no_cache else _cache(), jobs), rulebook)
+    report = lint(
+        where, Options(chosen, select, ignore, diff, None if no_cache else _cache(), jobs), rulebook
+    )
     if session is not None:
         from prefixguard.blame import confirm
 
@@ -118,7 +136,10 @@ def command(
         for problem in report.problems:
             click.echo(f"{problem.path}:{problem.row}:{problem.column}: {problem.message}", err=True)
         for remark in report.remarks:
-            click.echo(f"{report.project.files[remark.file].path}:{remark.row}:{remark.column}: {remark.message}", err=True)
+            click.echo(
+                f"{report.project.files[remark.file].path}:{remark.row}:{remark.column}: {remark.message}",
+                err=True,
+            )
     sys.exit(_exit_code(report, fail_on or chosen.fail_on))
 
 

@@ -25,7 +25,9 @@ def fingerprint(report: Report, finding: LintFinding, base: Path | None = None) 
     """Sixteen hexadecimal digits that stay when lines above move."""
     file = report.project.files[finding.file]
     return xxhash.xxh3_64_hexdigest(
-        "\0".join((finding.code, _relative(file.path, base), " ".join(file.line(finding.at[0]).split()))).encode()
+        "\0".join(
+            (finding.code, _relative(file.path, base), " ".join(file.line(finding.at[0]).split()))
+        ).encode()
     )
 
 
@@ -53,7 +55,12 @@ def write(path: Path, report: Report) -> None:
             "message": finding.message,
             "count": counts[mark],
         }
-    body = {"schema": SCHEMA, "findings": sorted(entries.values(), key=lambda e: (str(e["filename"]), str(e["code"]), str(e["fingerprint"])))}
+    body = {
+        "schema": SCHEMA,
+        "findings": sorted(
+            entries.values(), key=lambda e: (str(e["filename"]), str(e["code"]), str(e["fingerprint"]))
+        ),
+    }
     try:
         path.write_text(json.dumps(body, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     except OSError as error:
@@ -65,12 +72,18 @@ def apply(path: Path, report: Report) -> None:
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
         if body["schema"] != SCHEMA:
-            raise InputError(f"{path}: schema {body['schema']!r} is not {SCHEMA}; write it anew with --write-baseline")
+            raise InputError(
+                f"{path}: schema {body['schema']!r} is not {SCHEMA}; write it anew with --write-baseline"
+            )
         left = Counter({str(entry["fingerprint"]): int(entry.get("count", 1)) for entry in body["findings"]})
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}; write it with --write-baseline") from error
+        raise InputError(
+            f"{path}: cannot be read: {error.strerror or error}; write it with --write-baseline"
+        ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: is no baseline of prefixguard lint; write it with --write-baseline") from error
+        raise InputError(
+            f"{path}: is no baseline of prefixguard lint; write it with --write-baseline"
+        ) from error
     base = path.resolve().parent
     kept = []
     for finding in report.findings:

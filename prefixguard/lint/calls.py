@@ -75,7 +75,7 @@ def invoke(frame: Frame, node: f.Call, target: Value, base: Value, given: list[G
             return found
     if isinstance(shape, Func):
         sinks.keywords(frame, node, given, "")
-        return _project(frame, node, shape, given)
+        return looked_up(frame, node, _project(frame, node, shape, given), given)
     if isinstance(shape, Klass):
         return construct(frame, node, shape, given)
     name = shape.name if isinstance(shape, External) else ""
@@ -97,15 +97,29 @@ def invoke(frame: Frame, node: f.Call, target: Value, base: Value, given: list[G
             return known
         found = _by_name(frame, node, method, base, given)
         if found is not None:
-            return found
-        lookup = frame.knowledge.lookup(walk.owner_name(node.func), method)
-        if lookup is not None and given and not name.startswith(("re.", "regex.")):
-            confidence = ("low", "medium", "high").index(lookup.confidence)
-            change = frame.change(
-                lookup.code, f"{lookup.what} (`{method}`)", node.at, LIFETIMES.index(lookup.lifetime), confidence=confidence
-            )
-            return Value((change,), mixed([v for _, v in given]).all_refs())
+            return looked_up(frame, node, found, given)
+        if not name.startswith(("re.", "regex.")):
+            made = looked_up(frame, node, NOTHING, given)
+            if made is not NOTHING:
+                return made
     return unknown(frame, node, dotted, base, given)
+
+
+def looked_up(frame: Frame, node: f.Call, made: Value, given: list[Given]) -> Value:
+    """What a call gives whose name says that it looks something up for the turn."""
+    name = walk.last_name(node.func)
+    lookup = frame.knowledge.lookup(walk.owner_name(node.func), name)
+    if lookup is None or made.flat() or isinstance(made.shape, (Func, Klass)):
+        return made
+    # A search without anything to search for, or one that the project itself answers, may be the same each time.
+    sure = bool(given) and made is NOTHING
+    confidence = ("low", "medium", "high").index(lookup.confidence) if sure else 0
+    change = frame.change(
+        lookup.code, f"{lookup.what} (`{name}`)", node.at, LIFETIMES.index(lookup.lifetime), confidence=confidence
+    )
+    if made.shape is not None:
+        return made.but(changes=(*made.changes, change), _flat=None)
+    return Value((change,), merge_refs(made.refs, *(value.all_refs() for _, value in given)))
 
 
 def _shadowed(frame: Frame, node: f.Call, name: str) -> bool:
@@ -125,16 +139,31 @@ def sourced(
     what = source.what
     if source.what == "the output of a process" and node is not None:
         words = " ".join(sorted(walk.strings([arg.value for arg in node.args])))
-        if any(mark in words for mark in ("--version", "uname", "which ", "nproc")) or words in {"uname", "which", "-v", "node -v"}:
+        if any(mark in words for mark in ("--version", "uname", "which ", "nproc")) or words in {
+            "uname",
+            "which",
+            "-v",
+            "node -v",
+        }:
             return NOTHING
         if "git" in words.split() or words.startswith("git"):
             what = "the state of the repository"
-    if node is not None and node.new and source.grain and given and not any(isinstance(v.shape, External) for _, v in given):
+    if (
+        node is not None
+        and node.new
+        and source.grain
+        and given
+        and not any(isinstance(v.shape, External) for _, v in given)
+    ):
         # `new Date(value)` is a given time, not the clock; a difference with one is.
         return mixed([value for _, value in given])
     if source.grain and not node and source.lifetime == "call":
         return NOTHING
-    if source.code in {"PG101", "PG103"} and given and dotted_is(node, ("strftime", "localtime", "gmtime", "ctime", "dayjs", "moment")):
+    if (
+        source.code in {"PG101", "PG103"}
+        and given
+        and dotted_is(node, ("strftime", "localtime", "gmtime", "ctime", "dayjs", "moment"))
+    ):
         first = given[0][1]
         if dotted_is(node, ("strftime",)) and isinstance(first.const, str):
             if len(given) > 1:
@@ -175,7 +204,12 @@ def _seeded(frame: Frame) -> bool:
         module = frame.file.module
         for body in [module.body, *(function.body for function in module.functions)]:
             for item in walk.inside(body):
-                if isinstance(item, f.Call) and walk.last_name(item.func) == "seed" and item.args and isinstance(item.args[0].value, f.Lit):
+                if (
+                    isinstance(item, f.Call)
+                    and walk.last_name(item.func) == "seed"
+                    and item.args
+                    and isinstance(item.args[0].value, f.Lit)
+                ):
                     found = True
         known = Value(const=found)
         frame.flow.modules.setdefault(frame.file.index, {})[key] = known
@@ -195,7 +229,16 @@ def unknown(frame: Frame, node: f.Call, dotted: str, base: Value, given: list[Gi
     sinks.keywords(frame, node, given, dotted)
     for _, value in given:
         if isinstance(value.shape, Func) and value.shape.function[1] >= 0:
-            apply(frame, value.shape.function, value.shape.bound, [], {}, node.at, "called back", value.shape.scope)
+            apply(
+                frame,
+                value.shape.function,
+                value.shape.bound,
+                [],
+                {},
+                node.at,
+                "called back",
+                value.shape.scope,
+            )
     if last[:1].isupper() or node.new:
         entries: dict[str, Value] = {}
         spread: list[Value] = []
@@ -227,9 +270,16 @@ def unknown(frame: Frame, node: f.Call, dotted: str, base: Value, given: list[Gi
     values = [value for _, value in given if not isinstance(value.shape, Func)]
     made = mixed(values)
     for arg, value in given:
-        if arg is not None and isinstance(value.shape, Fields) and value.shape.name.endswith(("BytesIO", "StringIO", "Buffer")):
+        if (
+            arg is not None
+            and isinstance(value.shape, Fields)
+            and value.shape.name.endswith(("BytesIO", "StringIO", "Buffer"))
+        ):
             # What is written into a buffer is what the buffer gives back.
-            frame.rebind(arg.value, Value(unique((*value.changes, *made.flat())), made.refs, value.shape, place=value.place))
+            frame.rebind(
+                arg.value,
+                Value(unique((*value.changes, *made.flat())), made.refs, value.shape, place=value.place),
+            )
     if isinstance(node.func, f.Attr) and not isinstance(base.shape, (External, Func)):
         made = Value(made.flat(), merge_refs(base.all_refs(), made.all_refs()))
     if not made.flat():
@@ -237,7 +287,9 @@ def unknown(frame: Frame, node: f.Call, dotted: str, base: Value, given: list[Gi
     # What an unknown function makes of its arguments is a guess.
     return Value(
         tuple(
-            change._replace(confidence=max(0, change.confidence - 1)) for change in made.flat() if not change.edit
+            change._replace(confidence=max(0, change.confidence - 1))
+            for change in made.flat()
+            if not change.edit
         ),
         made.refs,
     )
@@ -248,7 +300,10 @@ def _by_name(frame: Frame, node: f.Call, method: str, base: Value, given: list[G
     if method in _COMMON or len(method) < 6 or isinstance(base.shape, External):
         return None
     candidates = [fid for fid in frame.flow.methods_named(method) if fid != frame.fid]
-    if not 1 <= len(candidates) <= 3 or frame.flow.project.files[candidates[0][0]].family != frame.file.family:
+    if (
+        not 1 <= len(candidates) <= 3
+        or frame.flow.project.files[candidates[0][0]].family != frame.file.family
+    ):
         return None
     found = NOTHING
     for fid in candidates:
@@ -326,7 +381,14 @@ def apply(
                 if name.startswith("["):
                     break
                 target = f.Attr(at, target, name)
-            edits.replayed(frame, target, kind, value if not isinstance(value, Value) else substitute(transform(value, moved), lookup), at, function.name)
+            edits.replayed(
+                frame,
+                target,
+                kind,
+                value if not isinstance(value, Value) else substitute(transform(value, moved), lookup),
+                at,
+                function.name,
+            )
     if bound is not None and isinstance(bound.shape, Instance) and summary.writes:
         for name, value in summary.writes.items():
             bound.shape.fields.setdefault(name, substitute(transform(value, moved), lookup))
@@ -357,7 +419,9 @@ def _match(
         if param.star == 1:
             rest = positional[position:]
             if rest:
-                arguments[index] = Value(shape=Items("list", tuple((False, value) for value in rest[:MAX_PARTS])))
+                arguments[index] = Value(
+                    shape=Items("list", tuple((False, value) for value in rest[:MAX_PARTS]))
+                )
             position = len(positional)
         elif param.star == 2:
             known = {p.name for p in function.params}
@@ -400,7 +464,12 @@ def _lookup(frame: Frame, fid: FunctionId, arguments: dict[int, Value], bound: V
     def _find(ref: Ref) -> Value | None:
         if ref[0] == fid:
             value = arguments.get(ref[1], NOTHING)
-        elif constructor is not None and ref[0] == constructor and instance is not None and ref[1] < len(instance.args):
+        elif (
+            constructor is not None
+            and ref[0] == constructor
+            and instance is not None
+            and ref[1] < len(instance.args)
+        ):
             value = session(instance.args[ref[1]], "constructor")
         else:
             return None
@@ -440,7 +509,9 @@ def construct(frame: Frame, node: f.Call, klass: Klass, given: list[Given]) -> V
         for name, value in zip(order, positional, strict=False):
             fields[name] = value
         made = Value(shape=Instance(owner, fields), size=sum(v.size for v in fields.values()))
-        sinks.constructed(frame, node, facts.name, Value(shape=Fields(fields, (), facts.name, node.at, frame.file.index)))
+        sinks.constructed(
+            frame, node, facts.name, Value(shape=Fields(fields, (), facts.name, node.at, frame.file.index))
+        )
         return made
     summary = flow.summary(constructor)
     function = flow.function(constructor)
@@ -459,7 +530,10 @@ def construct(frame: Frame, node: f.Call, klass: Klass, given: list[Given]) -> V
         for pending in flow.pending_of(owner, constructor):
             sinks.replayed(frame, pending, substitute(pending.value, lookup), node.at, facts.name, built=True)
     sinks.constructed(
-        frame, node, facts.name, Value(shape=Fields({**fields, **named}, (), facts.name, node.at, frame.file.index))
+        frame,
+        node,
+        facts.name,
+        Value(shape=Fields({**fields, **named}, (), facts.name, node.at, frame.file.index)),
     )
     return made
 
@@ -478,8 +552,14 @@ def extended(frame: Frame, target: f.Expr, before: Value, value: Value, at: f.At
     shape = before.shape
     parts = shape.parts if isinstance(shape, Items) else ((True, before),) if before is not NOTHING else ()
     kind = shape.kind if isinstance(shape, Items) else "list"
-    added = value.shape.parts if isinstance(value.shape, Items) and not value.changes and value.shape.kind != "set" else ((True, value),)
-    frame.rebind(target, before.but(shape=Items(kind, (*parts, *added)[:MAX_PARTS]), _flat=None, _refs=None, refs=()))
+    added = (
+        value.shape.parts
+        if isinstance(value.shape, Items) and not value.changes and value.shape.kind != "set"
+        else ((True, value),)
+    )
+    frame.rebind(
+        target, before.but(shape=Items(kind, (*parts, *added)[:MAX_PARTS]), _flat=None, _refs=None, refs=())
+    )
 
 
 __all__ = ["Given", "Pending", "apply", "call"]

@@ -32,7 +32,11 @@ def rows(revision: str, roots: Iterable[Path]) -> Rows:
         if top in seen:
             continue
         seen.add(top)
-        found.update(_parsed(_git(Path(top), "diff", "--unified=0", "--no-color", "--no-ext-diff", revision, "--"), top))
+        found.update(
+            _parsed(
+                _git(Path(top), "diff", "--unified=0", "--no-color", "--no-ext-diff", revision, "--"), top
+            )
+        )
         for line in _git(Path(top), "ls-files", "--others", "--exclude-standard", "-z").split("\0"):
             if line:
                 found[os.path.join(top, line)] = None
@@ -87,6 +91,9 @@ def holds(changed: Rows, path: str, row: int) -> bool:
 def touches(changed: Rows, project: Project, finding: LintFinding) -> bool:
     """Whether a finding, or a step of its way, stands on a changed row."""
     files = project.files
-    if any(holds(changed, project.absolute(files[finding.file]), row) for row in range(finding.at[0], finding.at[2] + 1)):
+    if any(
+        holds(changed, project.absolute(files[finding.file]), row)
+        for row in range(finding.at[0], finding.at[2] + 1)
+    ):
         return True
     return any(holds(changed, project.absolute(files[step.file]), step.at[0]) for step in finding.trace)

@@ -56,7 +56,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
 
 def path_pattern(pattern: str) -> re.Pattern[str]:
     """A glob as a regular expression that may match anywhere from a folder's start."""
-    body = fnmatch.translate(pattern.rstrip("/")).removeprefix("(?s:").removesuffix(r")\Z").removesuffix(r")\z")
+    body = (
+        fnmatch.translate(pattern.rstrip("/")).removeprefix("(?s:").removesuffix(r")\Z").removesuffix(r")\z")
+    )
     return re.compile(f"(^|/)(?s:{body})($|/)")
 
 

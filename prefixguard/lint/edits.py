@@ -31,13 +31,45 @@ from prefixguard.lint.values import (
 if TYPE_CHECKING:
     from prefixguard.lint.frame import Frame
 
-_SPOKEN = {"content", "text", "parts", "blocks", "tool_calls", "toolCalls", "data", "source", "image_url", "output", "result", "arguments", "thinking", "reasoning", "images", "function", "args", "input"}
-_MEDIA = ("image", "screenshot", "picture", "audio", "video", "media", "photo", "base64", "inline_data", "inlineData")
+_SPOKEN = {
+    "content",
+    "text",
+    "parts",
+    "blocks",
+    "tool_calls",
+    "toolCalls",
+    "data",
+    "source",
+    "image_url",
+    "output",
+    "result",
+    "arguments",
+    "thinking",
+    "reasoning",
+    "images",
+    "function",
+    "args",
+    "input",
+}
+_MEDIA = (
+    "image",
+    "screenshot",
+    "picture",
+    "audio",
+    "video",
+    "media",
+    "photo",
+    "base64",
+    "inline_data",
+    "inlineData",
+)
 _REASONING = ("thinking", "reasoning", "thought", "<think")
 _RESULTS = ("tool", "result", "output", "observation", "function")
 
 
-def note(frame: Frame, code: str, what: str, at: f.At, guard: str | None = None, *, weak: bool = False) -> Change:
+def note(
+    frame: Frame, code: str, what: str, at: f.At, guard: str | None = None, *, weak: bool = False
+) -> Change:
     """An edit, seen here. `weak`: worth a remark even when no request is seen to take the list."""
     if guard is None:
         guard = rarely(frame)
@@ -55,7 +87,10 @@ def rarely(frame: Frame) -> str:
     for guard in frame.guards:
         if guard.kind == "handler":
             return "error"
-        if guard.kind in {"if", "while"} and guard.test is not None and walk.is_size_test(guard.test):
+        test = guard.test
+        if guard.kind not in {"if", "while"} or test is None or walk.is_place_test(test, frame.indexes):
+            continue
+        if walk.is_size_test(test):
             kinds = "threshold"
     return kinds
 
@@ -63,7 +98,9 @@ def rarely(frame: Frame) -> str:
 def placed(frame: Frame) -> bool:
     """Whether a guard asks where in the list the current element stands."""
     return any(
-        guard.test is not None and guard.kind in {"if", "filter"} and walk.is_place_test(guard.test, frame.indexes)
+        guard.test is not None
+        and guard.kind in {"if", "filter"}
+        and walk.is_place_test(guard.test, frame.indexes)
         for guard in frame.guards
     )
 
@@ -71,7 +108,8 @@ def placed(frame: Frame) -> bool:
 def words_around(frame: Frame, *nodes: Any) -> str:
     """The words in the guards above and in these expressions, to tell what is edited."""
     found: set[str] = set()
-    for node in [*(guard.test for guard in frame.guards), *nodes]:
+    now = frame.statement if isinstance(frame.statement, (f.Assign, f.Do, f.Return, f.Delete)) else None
+    for node in [*(guard.test for guard in frame.guards), now, *nodes]:
         if node is not None:
             found |= walk.strings(node) | walk.names(node)
     if frame.function is not None:
@@ -166,7 +204,12 @@ def sliced(frame: Frame, node: f.Slice, base: Value) -> Value:
         return base.but(const=None, place=None)
     place = base.elements or ((*base.place, "[]") if base.place is not None else None)
     changes = base.changes
-    if any(change.grain for change in base.flat()) and isinstance(node.high, f.Lit) and isinstance(node.high.value, int) and 0 < node.high.value <= 10:
+    if (
+        any(change.grain for change in base.flat())
+        and isinstance(node.high, f.Lit)
+        and isinstance(node.high.value, int)
+        and 0 < node.high.value <= 10
+    ):
         from prefixguard.lint import clocks
         from prefixguard.lint.values import transform
 
@@ -269,10 +312,24 @@ def item_assigned(frame: Frame, target: f.Index, base: Value, key: Value, value:
     if not is_list(frame, target.base, base) or isinstance(base.shape, Fields):
         return
     name = walk.dotted(target.base)
-    copied = base.place is None or (base.place[0] == "local:" + name and frame.is_fresh(name)) or base.origin in {"copy", "deepcopy"}
+    copied = (
+        base.place is None
+        or (base.place[0] == "local:" + name and frame.is_fresh(name))
+        or base.origin in {"copy", "deepcopy"}
+    )
     if is_last(frame, target.key, target.base) or key.const == -1:
-        if copied and (base.elements is not None or base.origin in {"copy", "deepcopy", "slice"}) and not value.plain:
-            change = note(frame, "PG309", "the newest message is changed in what is sent, not in what is stored", at, weak=True)
+        if (
+            copied
+            and (base.elements is not None or base.origin in {"copy", "deepcopy", "slice"})
+            and not value.plain
+        ):
+            change = note(
+                frame,
+                "PG309",
+                "the newest message is changed in what is sent, not in what is stored",
+                at,
+                weak=True,
+            )
             frame.rebind(target.base, marked(base, change))
         return
     if key.const == 0:
@@ -285,7 +342,14 @@ def item_assigned(frame: Frame, target: f.Index, base: Value, key: Value, value:
         words = words_around(frame) + " " + _texts(value)
         if not guard and not placed(frame) and kind_of(words, "") == "":
             return
-        change = note(frame, kind_of(words, "PG302"), "an earlier message is replaced", at, guard, weak=bool(guard) or placed(frame))
+        change = note(
+            frame,
+            kind_of(words, "PG302"),
+            "an earlier message is replaced",
+            at,
+            guard,
+            weak=bool(guard) or placed(frame),
+        )
         frame.rebind(target.base, marked(base, change))
 
 
@@ -297,7 +361,12 @@ def is_last(frame: Frame, key: f.Expr, base: f.Expr) -> bool:
         if key.name in {"last", "last_index", "lastIndex", "last_idx", "lastIdx"}:
             return True
         definition = frame.definition(key)
-        return definition is not None and definition is not key and not isinstance(definition, f.Name) and is_last(frame, definition, base)
+        return (
+            definition is not None
+            and definition is not key
+            and not isinstance(definition, f.Name)
+            and is_last(frame, definition, base)
+        )
     if isinstance(key, f.Op) and key.op == "-" and len(key.operands) == 2:
         left, right = key.operands
         if isinstance(right, f.Lit) and right.value == 1:
@@ -322,7 +391,12 @@ def assembled(frame: Frame, node: Any, made: Value) -> Value:
         for window in windows:
             frame.flow.edits.pop(window.key, None)
         parts = tuple(
-            (spread, part.but(changes=tuple(c for c in part.changes if c not in windows), _flat=None) if part.changes else part)
+            (
+                spread,
+                part.but(changes=tuple(c for c in part.changes if c not in windows), _flat=None)
+                if part.changes
+                else part,
+            )
             for spread, part in shape.parts
         )
         return made.but(shape=Items(shape.kind, parts), changes=unique((*made.changes, change)), _flat=None)
@@ -342,7 +416,11 @@ def rebound(frame: Frame, name: str, place: tuple[str, ...], value: Value, at: f
     """A value bound to a name: what is stored is what will be sent, so "not stored" falls away."""
     if not frame.knowledge.is_list_name(name):
         return value
-    stored = place[0] in {"self"} or place[0].startswith(("param:", "global:")) or (len(place) == 1 and name in frame.parameters)
+    stored = (
+        place[0] in {"self"}
+        or place[0].startswith(("param:", "global:"))
+        or (len(place) == 1 and name in frame.parameters)
+    )
     if value.flat():
         for change in value.changes:
             if change.edit and change.code == "PG301" and (stored or frame.loops):
@@ -356,12 +434,68 @@ def rebound(frame: Frame, name: str, place: tuple[str, ...], value: Value, at: f
     return value
 
 
-def appended(frame: Frame, target: f.Expr, before: Value, value: Value, at: f.At, *, spread: bool = False) -> bool:
+def iterates(frame: Frame, node: f.Expr, value: Value) -> bool:
+    """Whether a loop runs over messages, also by `enumerate` and its kin."""
+    inner = node
+    while isinstance(inner, f.Call) and walk.last_name(inner.func) in {"enumerate", "reversed", "list", "zip", "entries"}:
+        if inner.args:
+            inner = inner.args[0].value
+        elif isinstance(inner.func, f.Attr):
+            inner = inner.func.base
+        else:
+            break
+    return frame.knowledge.is_list_name(walk.last_name(inner)) or (
+        value.elements is not None and frame.knowledge.is_list_name(place_name(frame, value.elements))
+    )
+
+
+def replaced(frame: Frame, before: Value | None, value: Value, at: f.At) -> Value:
+    """A message of a list put anew under a name, because of its place: a changed copy."""
+    if before is None or before.place is None or not before.place[-1].startswith("["):
+        return value
+    return changed_copy(frame, value, at)
+
+
+def changed_copy(frame: Frame, value: Value, at: f.At) -> Value:
+    """A message built in a loop over messages: an edit when it depends on the place in the list."""
+    shape = value.shape
+    if not isinstance(shape, Fields) or not any(loop.over for loop in frame.loops) or not placed(frame):
+        return value
+    spoken = [shape.entries[name] for name in ("content", "parts", "text") if name in shape.entries]
+    if not spoken or set(shape.entries) & {"cache_control", "cachePoint", "cacheControl"}:
+        return value
+    if any(breakpoints(part) for part in spoken):
+        return value
+    words = words_around(frame) + " " + _texts(value)
+    if _about_system(frame):
+        return value
+    change = note(frame, kind_of(words, "PG302"), "an earlier message is sent changed", at, weak=True)
+    return marked(value, change)
+
+
+def breakpoint_set(frame: Frame, place: tuple[str, ...], at: f.At) -> None:
+    """`message["cache_control"] = ...` on every message of a loop."""
+    if "[]" not in place or placed(frame) or not any(loop.over for loop in frame.loops):
+        return
+    if any(part in {"[-1]", "[<]"} for part in place[: place.index("[]")]):
+        return
+    frame.flow.marks.append((frame.file.index, at, True))
+
+
+def appended(
+    frame: Frame, target: f.Expr, before: Value, value: Value, at: f.At, *, spread: bool = False
+) -> bool:
     """A message added to a list. True when the list is stored, so that the message is sent again unchanged."""
     key = walk.dotted(target)
     listed = is_list(frame, target, before) or _has_messages(value)
-    if before.place is not None and before.place[0].startswith("param:") and (value.flat() or value.all_refs()):
-        frame.summary.mutations.append((int(before.place[0][6:]), before.place[1:], "extend" if spread else "append", value))
+    if (
+        before.place is not None
+        and before.place[0].startswith("param:")
+        and (value.flat() or value.all_refs())
+    ):
+        frame.summary.mutations.append(
+            (int(before.place[0][6:]), before.place[1:], "extend" if spread else "append", value)
+        )
     if frame.is_fresh(key):
         return False
     if not listed:
@@ -403,20 +537,62 @@ def breakpoints(value: Value, depth: int = 0) -> list[f.At]:
     return found
 
 
+_ALTERS = {"sub", "replace", "replaceAll", "split", "partition", "removeprefix", "removesuffix", "subn"}
+_REPLIES = {"content", "text", "output_text", "choices", "message", "completion", "outputText"}
+_WRITES = {"dumps", "stringify"}
+_READS = {"loads", "parse"}
+
+
+def echoed(frame: Frame, node: f.Map) -> None:
+    """An assistant message whose text is not the reply as the server gave it."""
+    content = next((item for key, item in node.entries if isinstance(key, f.Lit) and key.value == "content"), None)
+    source = frame.definition(content)
+    if source is None:
+        return
+    for item in walk.inside(source):
+        if isinstance(item, f.Call) and walk.last_name(item.func) in _ALTERS and walk.names(item) & _REPLIES:
+            note(frame, "PG307", "the reply is sent back with other words than the server gave", item.at, "", weak=True)
+            return
+
+
+def rewritten_arguments(frame: Frame, node: f.Map) -> None:
+    """The arguments of a tool call, read and written again: other bytes than the server gave."""
+    for key, item in node.entries:
+        if not isinstance(key, f.Lit) or key.value not in {"arguments", "input"}:
+            continue
+        source = frame.definition(item)
+        if isinstance(source, f.Call) and walk.last_name(source.func) in _WRITES:
+            inner = source.args[0].value if source.args else None
+            parsed = any(isinstance(part, f.Call) and walk.last_name(part.func) in _READS for part in walk.inside(inner))
+            named = walk.last_name(inner) in {"arguments", "input", "args"}
+            if parsed or named:
+                note(frame, "PG203", "a tool call's arguments are written again", item.at, "", weak=True)
+
+
 def mapped(frame: Frame, node: f.Comp, source: Value, value: Value, made: Value) -> Value:
     """A comprehension over messages: one that treats some of them differently by their place."""
     clause = node.clauses[0] if node.clauses else None
     if clause is None:
         return made
     inner = clause.source
-    if isinstance(inner, f.Call) and walk.last_name(inner.func) in {"enumerate", "reversed", "zip", "list"} and inner.args:
+    if (
+        isinstance(inner, f.Call)
+        and walk.last_name(inner.func) in {"enumerate", "reversed", "zip", "list"}
+        and inner.args
+    ):
         inner = inner.args[0].value
         source = expressions.evaluate(frame, inner)
     if not is_list(frame, inner, source):
         return made
     tests = [test for part in node.clauses for test in part.tests]
     if any(walk.is_place_test(test, frame.indexes) for test in tests):
-        change = note(frame, kind_of(words_around(frame, tests), "PG301"), "messages are left out by their place", node.at, weak=True)
+        change = note(
+            frame,
+            kind_of(words_around(frame, tests), "PG301"),
+            "messages are left out by their place",
+            node.at,
+            weak=True,
+        )
         return marked(made, change)
     found = _split(node.element, frame.indexes)
     if found is not None:
@@ -440,29 +616,50 @@ def _split(body: Any, indexes: set[str]) -> tuple[f.Expr, bool] | None:
 def _split_note(frame: Frame, found: tuple[f.Expr, bool], body: Any, at: f.At) -> Change | None:
     test, when_true = found
     equal = any(
-        isinstance(item, f.Op) and item.op.removeprefix("compare:") in {"==", "===", "is"} for item in walk.inside(test)
+        isinstance(item, f.Op) and item.op.removeprefix("compare:") in {"==", "===", "is"}
+        for item in walk.inside(test)
     )
     newest = equal == when_true and _asks_for_last(test)
     words = words_around(frame, body)
     keys = walk.strings(body)
-    if keys & {"cache_control", "cacheControl", "cachePoint"} or "cachecontrol" in words or "cache_control" in words or "cachepoint" in words:
+    if (
+        keys & {"cache_control", "cacheControl", "cachePoint"}
+        or "cachecontrol" in words
+        or "cache_control" in words
+        or "cachepoint" in words
+    ):
         return None
     where = next((i.at for i in walk.inside(body) if isinstance(i, (f.Map, f.Call)) and i.at[0] >= at[0]), at)
     if newest:
-        return note(frame, "PG309", "the newest message is changed in what is sent, not in what is stored", where, weak=True)
-    return note(frame, kind_of(words, "PG302"), "earlier messages are changed by their place", where, weak=True)
+        return note(
+            frame,
+            "PG309",
+            "the newest message is changed in what is sent, not in what is stored",
+            where,
+            weak=True,
+        )
+    return note(
+        frame, kind_of(words, "PG302"), "earlier messages are changed by their place", where, weak=True
+    )
 
 
 def _asks_for_last(test: f.Expr) -> bool:
     for item in walk.inside(test):
         if isinstance(item, f.Name) and "last" in item.name.lower():
             return True
-        if isinstance(item, f.Op) and item.op == "-" and isinstance(item.operands[-1], f.Lit) and item.operands[-1].value == 1:
+        if (
+            isinstance(item, f.Op)
+            and item.op == "-"
+            and isinstance(item.operands[-1], f.Lit)
+            and item.operands[-1].value == 1
+        ):
             return True
     return False
 
 
-def callback(frame: Frame, node: f.Call, func: f.Attr, base: Value, target: Func, result: Value, made: Value) -> Value:
+def callback(
+    frame: Frame, node: f.Call, func: f.Attr, base: Value, target: Func, result: Value, made: Value
+) -> Value:
     """`messages.map(...)`, `messages.filter(...)`, by the place of a message."""
     if not is_list(frame, func.base, base):
         return result
@@ -473,7 +670,13 @@ def callback(frame: Frame, node: f.Call, func: f.Attr, base: Value, target: Func
     if func.name == "filter":
         tests = [s.value for s in facts.body if isinstance(s, f.Return) and s.value is not None]
         if indexes and any(walk.is_place_test(test, indexes) or walk.names(test) & indexes for test in tests):
-            change = note(frame, kind_of(words_around(frame, tests), "PG301"), "messages are left out by their place", node.at, weak=True)
+            change = note(
+                frame,
+                kind_of(words_around(frame, tests), "PG301"),
+                "messages are left out by their place",
+                node.at,
+                weak=True,
+            )
             return marked(result, change)
         return result
     if not indexes:
@@ -505,17 +708,31 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[An
     if not listed or isinstance(base.shape, Fields):
         return taken if name in {"pop", "shift", "popleft"} else None
     if name in {"pop", "shift", "popleft"}:
-        tail = name == "pop" and (not given or is_last(frame, given[0][0].value, func.base) or first.const in {-1} or isinstance(first.const, str))
+        tail = name == "pop" and (
+            not given
+            or is_last(frame, given[0][0].value, func.base)
+            or first.const in {-1}
+            or isinstance(first.const, str)
+        )
         if tail or _about_system(frame):
             return taken
         if name == "pop" and not given:
             return taken
-        inside = any(guard.kind == "while" for guard in frame.guards) or bool(rarely(frame)) or bool(frame.loops)
+        inside = (
+            any(guard.kind == "while" for guard in frame.guards) or bool(rarely(frame)) or bool(frame.loops)
+        )
         guard = rarely(frame)
         if guard == "threshold" and any(g.kind == "while" for g in frame.guards):
             guard = "window"
         code = "PG301" if name != "pop" or first.const in {0, 1} else "PG313"
-        change = note(frame, code, "the oldest messages are dropped" if code == "PG301" else "a message is taken out", node.at, guard, weak=inside)
+        change = note(
+            frame,
+            code,
+            "the oldest messages are dropped" if code == "PG301" else "a message is taken out",
+            node.at,
+            guard,
+            weak=inside,
+        )
         touch(frame, base.place or ("local:" + walk.last_name(func.base),), change)
         return taken
     if name == "splice":
@@ -524,12 +741,20 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[An
             return NOTHING
         if isinstance(start.const, int) and start.const < 0:
             return NOTHING
-        code = "PG303" if len(given) > 2 and _speaks_of_summary(frame, node) else "PG301" if len(given) < 3 else "PG302"
+        code = (
+            "PG303"
+            if len(given) > 2 and _speaks_of_summary(frame, node)
+            else "PG301"
+            if len(given) < 3
+            else "PG302"
+        )
         change = note(frame, code, "earlier messages are cut out", node.at, weak=True)
         touch(frame, base.place or ("local:" + walk.last_name(func.base),), change)
         return NOTHING
     if name == "remove" and frame.loops:
-        change = note(frame, kind_of(words_around(frame, node), "PG313"), "a message is taken out", node.at, weak=True)
+        change = note(
+            frame, kind_of(words_around(frame, node), "PG313"), "a message is taken out", node.at, weak=True
+        )
         touch(frame, base.place or ("local:" + walk.last_name(func.base),), change)
         return NOTHING
     return NOTHING if name in {"clear", "reverse", "remove"} else None
@@ -545,7 +770,9 @@ def _about_system(frame: Frame) -> bool:
     return False
 
 
-def _inserted(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Any], listed: bool) -> Value | None:
+def _inserted(
+    frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Any], listed: bool
+) -> Value | None:
     if func.name == "insert" and len(given) < 2:
         return None
     where = given[0][1] if func.name == "insert" else Value(const=0)
@@ -557,11 +784,20 @@ def _inserted(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list
         return NOTHING
     if front:
         if frame.talking and not rarely(frame) and not any(g.kind == "if" for g in frame.guards):
-            change = note(frame, "PG308", "a message is put before the history on every turn", node.at, weak=True)
+            change = note(
+                frame, "PG308", "a message is put before the history on every turn", node.at, weak=True
+            )
             touch(frame, base.place or ("local:" + walk.last_name(func.base),), change)
         return NOTHING
     if func.name == "insert" and not (isinstance(where.const, int) and where.const > 0 and not frame.loops):
-        change = note(frame, "PG308", "a message is put into the history", node.at, "event", weak=bool(frame.loops) and where.const != -1)
+        change = note(
+            frame,
+            "PG308",
+            "a message is put into the history",
+            node.at,
+            "event",
+            weak=bool(frame.loops) and where.const != -1,
+        )
         touch(frame, base.place or ("local:" + walk.last_name(func.base),), change)
     return NOTHING
 
@@ -569,14 +805,31 @@ def _inserted(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list
 def _insert_parts(frame: Frame, node: f.Expr, base: Value, value: Value, *, at_front: bool) -> None:
     shape = base.shape
     if base.place is not None and base.place[0].startswith("param:") and (value.flat() or value.all_refs()):
-        frame.summary.mutations.append((int(base.place[0][6:]), base.place[1:], "front" if at_front else "append", value))
-    parts = shape.parts if isinstance(shape, Items) else ((True, base),) if base is not NOTHING and not isinstance(shape, External) else ()
+        frame.summary.mutations.append(
+            (int(base.place[0][6:]), base.place[1:], "front" if at_front else "append", value)
+        )
+    parts = (
+        shape.parts
+        if isinstance(shape, Items)
+        else ((True, base),)
+        if base is not NOTHING and not isinstance(shape, External)
+        else ()
+    )
     kind = shape.kind if isinstance(shape, Items) else "list"
     item = (False, frame.traced(value, node.at, "inserted"))
     made = (item, *parts) if at_front else (*parts[:1], item, *parts[1:])
     if isinstance(shape, Items) or frame.is_fresh(walk.dotted(node)) or at_front:
         refs = base.refs if isinstance(shape, Items) else ()
-        frame.rebind(node, base.but(shape=Items(kind, made[:MAX_PARTS]), refs=refs, _flat=None, _refs=None, changes=base.changes if isinstance(shape, Items) else ()))
+        frame.rebind(
+            node,
+            base.but(
+                shape=Items(kind, made[:MAX_PARTS]),
+                refs=refs,
+                _flat=None,
+                _refs=None,
+                changes=base.changes if isinstance(shape, Items) else (),
+            ),
+        )
 
 
 def deleted(frame: Frame, target: f.Slice | f.Index, at: f.At) -> None:
@@ -586,11 +839,19 @@ def deleted(frame: Frame, target: f.Slice | f.Index, at: f.At) -> None:
         return
     if isinstance(target, f.Index):
         key = expressions.evaluate(frame, target.key)
-        if isinstance(key.const, str) or key.const == -1 or _about_system(frame) or is_last(frame, target.key, target.base):
+        if (
+            isinstance(key.const, str)
+            or key.const == -1
+            or _about_system(frame)
+            or is_last(frame, target.key, target.base)
+        ):
             return
-    elif isinstance(target.low, f.Lit) and target.high is None and isinstance(target.low.value, int) and target.low.value < 0:
-        return
-    elif target.low is not None and target.high is None:
+    elif (
+        isinstance(target.low, f.Lit)
+        and target.high is None
+        and isinstance(target.low.value, int)
+        and target.low.value < 0
+    ) or (target.low is not None and target.high is None):
         return
     change = note(frame, "PG301", "the oldest messages are dropped", at, weak=True)
     touch(frame, base.place or ("local:" + walk.last_name(target.base),), change)
@@ -615,9 +876,18 @@ def replayed(frame: Frame, target: f.Expr, kind: str, value: Any, at: f.At, name
         if kind == "extend":
             calls.extended(frame, target, before, value, at)
         elif not appended(frame, target, before, value, at):
-            parts = before.shape.parts if isinstance(before.shape, Items) else ((True, before),) if before is not NOTHING else ()
+            parts = (
+                before.shape.parts
+                if isinstance(before.shape, Items)
+                else ((True, before),)
+                if before is not NOTHING
+                else ()
+            )
             listed = before.shape.kind if isinstance(before.shape, Items) else "list"
-            frame.rebind(target, before.but(shape=Items(listed, (*parts, (False, value))[:MAX_PARTS]), _flat=None, _refs=None))
+            frame.rebind(
+                target,
+                before.but(shape=Items(listed, (*parts, (False, value))[:MAX_PARTS]), _flat=None, _refs=None),
+            )
     elif kind == "front":
         _insert_parts(frame, target, before, value, at_front=True)
     elif kind.startswith("set:") and (value.flat() or value.all_refs()):

@@ -6,15 +6,16 @@ Part of the third step of the linter; called by `frame`, calls `calls` for calls
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prefixguard.lint import calls, clocks, edits, sinks, walk
 from prefixguard.lint import facts as f
-from prefixguard.lint.knowledge import CONFIDENCES, LIFETIMES, TURN
+from prefixguard.lint.knowledge import LIFETIMES, TURN
 from prefixguard.lint.summary import Loop
 from prefixguard.lint.values import (
     MAX_PARTS,
     NOTHING,
+    Change,
     Either,
     External,
     Fields,
@@ -53,7 +54,13 @@ def name(frame: Frame, node: f.Name) -> Value:
     value = frame.lookup(node.name)
     if value is None:
         source = frame.knowledge.source(node.name)
-        if source is not None and source.names and not source.set and source.lifetime == "process" and "." in node.name:
+        if (
+            source is not None
+            and source.names
+            and not source.set
+            and source.lifetime == "process"
+            and "." in node.name
+        ):
             return calls.sourced(frame, source, node.at)
         return Value(shape=External(node.name))
     if value.place is None and isinstance(value.shape, (Items, Fields)):
@@ -61,9 +68,13 @@ def name(frame: Frame, node: f.Name) -> Value:
     if any(change.loop_bound for change in value.changes):
         # A counter is found where it is used, not where its loop begins.
         return value.but(
-            changes=tuple(c._replace(at=node.at) if c.loop_bound and not c.trace else c for c in value.changes), _flat=None
+            changes=tuple(
+                c._replace(at=node.at) if c.loop_bound and not c.trace else c for c in value.changes
+            ),
+            _flat=None,
         )
-    if value.shape is None and value.place is not None and value.const is None and value.refs:
+    bare = value.shape is None or (isinstance(value.shape, Instance) and not value.shape.fields)
+    if bare and value.place is not None and value.const is None and value.refs:
         return stated(frame, value, node.name, "", node.at)
     return value
 
@@ -82,7 +93,7 @@ def attr(frame: Frame, node: f.Attr) -> Value:
     key = walk.dotted(node)
     known = frame.env.get(key) if key else None
     if known is None and key and frame.scope is not None:
-        scope = frame.scope
+        scope: Frame | None = frame.scope
         while known is None and scope is not None:
             known = scope.env.get(key)
             scope = scope.scope
@@ -108,7 +119,12 @@ def attribute(frame: Frame, base: Value, name: str, at: f.At, owner: str = "") -
     if isinstance(shape, External):
         dotted = f"{shape.name}.{name}"
         source = frame.knowledge.source(dotted)
-        if source is not None and source.lifetime in {"process", "host"} and "()" not in dotted and frame.file.family == "typescript":
+        if (
+            source is not None
+            and source.lifetime in {"process", "host"}
+            and "()" not in dotted
+            and frame.file.family == "typescript"
+        ):
             return calls.sourced(frame, source, at)
         value = Value(shape=External(dotted), place=place)
         return value
@@ -131,11 +147,14 @@ def attribute(frame: Frame, base: Value, name: str, at: f.At, owner: str = "") -
         if inherited:
             return inherited[0]
         refs = tuple((r[0], r[1], (*r[2], name)) for r in base.refs if len(r[2]) < 4)
-        return Value(refs=refs, place=place, changes=_edits_only(base)) if refs or place else NOTHING
+        return Value(refs=refs, place=place) if refs or place else NOTHING
     if isinstance(shape, (Instance, Klass)) or (base.place == ("self",) and frame.owner is not None):
         found = member(frame, base, name, at)
+        weak = tuple(change for change in base.changes if change.confidence == 0)
+        if weak and (found is None or not isinstance(found.shape, Func)):
+            found = (found or NOTHING).but(changes=unique(((found or NOTHING).changes + weak)), _flat=None)
         if found is not None:
-            if found.shape is None and found.const is None:
+            if found.const is None and (found.shape is None or isinstance(found.shape, (Items, Fields, Either))):
                 return stated(frame, found, name, owner, at)
             return found
     if isinstance(shape, Either):
@@ -147,17 +166,17 @@ def attribute(frame: Frame, base: Value, name: str, at: f.At, owner: str = "") -
     if isinstance(shape, Func):
         return NOTHING
     refs = tuple((r[0], r[1], (*r[2], name)) for r in base.refs if len(r[2]) < 4)
-    changes = tuple(change for change in base.flat() if not change.edit) if shape is None or isinstance(shape, Words) else ()
+    changes = (
+        tuple(change for change in base.flat() if not change.edit)
+        if shape is None or isinstance(shape, Words)
+        else ()
+    )
     if changes and name in frame.knowledge.day_attributes:
         changes = tuple(clocks.coarse(change) for change in changes)
     value = Value(changes, refs, place=place, origin=name)
     if not changes:
         value = stated(frame, value, name, owner, at)
     return value
-
-
-def _edits_only(value: Value) -> tuple[object, ...]:
-    return ()
 
 
 def member(frame: Frame, base: Value, name: str, at: f.At) -> Value | None:
@@ -184,7 +203,14 @@ def member(frame: Frame, base: Value, name: str, at: f.At) -> Value | None:
     if isinstance(shape, Instance) and not isinstance(found.shape, (Func, Klass)) and found.all_refs():
         pass
     return Value(
-        found.changes, merge_refs(found.refs, refs), found.shape, found.const, place, found.elements, found.size, name
+        found.changes,
+        merge_refs(found.refs, refs),
+        found.shape,
+        found.const,
+        place,
+        found.elements,
+        found.size,
+        name,
     )
 
 
@@ -203,9 +229,7 @@ def index(frame: Frame, node: f.Index) -> Value:
         if isinstance(shape, Items) and shape.kind != "set":
             parts = shape.parts
             known = None
-            if 0 <= key.const < len(parts) and not any(s for s, _ in parts[: key.const + 1]):
-                known = parts[key.const][1]
-            elif key.const < 0 and -key.const <= len(parts) and not any(s for s, _ in parts[key.const :]):
+            if (0 <= key.const < len(parts) and not any(s for s, _ in parts[: key.const + 1])) or (key.const < 0 and -key.const <= len(parts) and not any(s for s, _ in parts[key.const :])):
                 known = parts[key.const][1]
             if known is not None:
                 return known if base.place is None else known.but(place=(*base.place, marker))
@@ -260,7 +284,8 @@ def _element(frame: Frame, value: Value, marker: str, at: f.At) -> Value:
     return Value(changes, refs, place=place)
 
 
-def unordered(frame: Frame, at: f.At) -> object:
+def unordered(frame: Frame, at: f.At) -> Change:
+    """A set, written or walked here."""
     return frame.change("PG209", "a set in no fixed order", at, LIFETIMES.index("process"), order=True)
 
 
@@ -285,7 +310,7 @@ def words(frame: Frame, parts: list[Value], at: f.At) -> Value:
     """Text made of these parts in this order."""
     flat: list[Value] = []
     for part in parts:
-        if isinstance(part.shape, Words) and len(flat) + len(part.shape.parts) <= MAX_PARTS:
+        if isinstance(part.shape, Words) and not part.changes and len(flat) + len(part.shape.parts) <= MAX_PARTS:
             flat.extend(part.shape.parts)
         else:
             flat.append(part)
@@ -298,12 +323,14 @@ def printed(frame: Frame, value: Value, at: f.At) -> Value:
     """A value as text: a set is written in no fixed order."""
     shape = value.shape
     if isinstance(shape, Items) and shape.kind == "set":
-        made = mixed([value], (unordered(frame, at),))  # type: ignore[arg-type]
+        made = mixed([value], (unordered(frame, at),))
         return made
     if isinstance(shape, Func):
         return NOTHING
     if isinstance(shape, External) and shape.name in {"os.environ", "process.env"}:
-        return Value((frame.change("PG209", "a dump of the environment", at, LIFETIMES.index("process"), order=True),))
+        return Value(
+            (frame.change("PG209", "a dump of the environment", at, LIFETIMES.index("process"), order=True),)
+        )
     if isinstance(shape, (Items, Fields, Instance)):
         return Value(value.flat(), value.all_refs(), size=value.size)
     return value
@@ -322,7 +349,12 @@ def sequence(frame: Frame, node: f.Seq) -> Value:
         if isinstance(item, f.Spread):
             value = evaluate(frame, item.value)
             shape = value.shape
-            if isinstance(shape, Items) and shape.kind != "set" and not value.changes and len(parts) + len(shape.parts) <= MAX_PARTS:
+            if (
+                isinstance(shape, Items)
+                and shape.kind != "set"
+                and not value.changes
+                and len(parts) + len(shape.parts) <= MAX_PARTS
+            ):
                 parts.extend(shape.parts)
             elif isinstance(shape, Items) and shape.kind == "set":
                 parts.append((True, element(frame, value, item.at)))
@@ -354,6 +386,9 @@ def mapping(frame: Frame, node: f.Map) -> Value:
         value = evaluate(frame, item)
         if isinstance(key_value.const, (str, int)):
             entries[str(key_value.const)] = value
+            if key_value.const in _IDS and {"role", "type"} & _keys_of(node) and value.flat():
+                value = transform(value, _minted)
+                entries[str(key_value.const)] = value
             if value.flat():
                 entries[str(key_value.const)] = frame.traced(value, item.at, f"put under `{key_value.const}`")
         else:
@@ -366,6 +401,17 @@ def mapping(frame: Frame, node: f.Map) -> Value:
     return made
 
 
+def _minted(change: Change) -> Change:
+    return change._replace(code="PG206", what="an id minted anew") if change.code == "PG104" else change
+
+
+def _keys_of(node: f.Map) -> set[object]:
+    return {key.value for key, _ in node.entries if isinstance(key, f.Lit)}
+
+
+_IDS = {"id", "call_id", "tool_call_id", "message_id", "item_id", "toolCallId", "callId", "messageId"}
+
+
 def operator(frame: Frame, node: f.Op) -> Value:
     values = [evaluate(frame, operand) for operand in node.operands]
     op = node.op
@@ -375,7 +421,11 @@ def operator(frame: Frame, node: f.Op) -> Value:
         return _percent(frame, node, values)
     if op == "*":
         for value, factor in ((values[0], values[-1]), (values[-1], values[0])):
-            if isinstance(factor.const, int) and not isinstance(factor.const, bool) and (value.size or value.shape):
+            if (
+                isinstance(factor.const, int)
+                and not isinstance(factor.const, bool)
+                and (value.size or value.shape)
+            ):
                 return value.but(size=value.size * max(0, factor.const), const=None)
         return mixed(values)
     if op == "-":
@@ -400,7 +450,11 @@ def operator(frame: Frame, node: f.Op) -> Value:
         for value in values[1:]:
             found = join(found, value)
         return found
-    if op.startswith("compare:") or op in {"not", "u!", "utypeof", "udelete", "uvoid"} or op in {"===", "!==", "==", "!=", "<", ">", "<=", ">=", "instanceof", "in"}:
+    if (
+        op.startswith("compare:")
+        or op in {"not", "u!", "utypeof", "udelete", "uvoid"}
+        or op in {"===", "!==", "==", "!=", "<", ">", "<=", ">=", "instanceof", "in"}
+    ):
         return NOTHING
     return mixed(values)
 
@@ -418,7 +472,10 @@ def added(frame: Frame, node: f.Op | f.Assign, values: list[Value]) -> Value:
                 parts.append((True, value))
         return edits.assembled(frame, node, Value(shape=Items("list", tuple(parts[:MAX_PARTS]))))
     operands = node.operands if isinstance(node, f.Op) else []
-    if any(value.place is not None and frame.knowledge.is_list_name(walk.last_name(operand)) for value, operand in zip(values, operands, strict=False)):
+    if any(
+        value.place is not None and frame.knowledge.is_list_name(walk.last_name(operand))
+        for value, operand in zip(values, operands, strict=False)
+    ):
         made = Value(shape=Items("list", tuple((True, value) for value in values)))
         return edits.assembled(frame, node, made)
     return words(frame, [printed(frame, value, node.at) for value in values], node.at)
@@ -434,7 +491,10 @@ def augmented(frame: Frame, node: f.Assign, before: Value, value: Value) -> Valu
                 return before
         if node.op != "+=":
             return join(before, value)
-        if isinstance(node.value, f.Lit) and isinstance(node.value.value, (int, float)) and not isinstance(node.value.value, str):
+        if (
+            isinstance(node.value, f.Lit)
+            and isinstance(node.value.value, (int, float))
+        ):
             return before
         return words(frame, [before, printed(frame, value, node.at)], node.at)
     if node.op in {"|="} and isinstance(before.shape, Items):
@@ -508,7 +568,9 @@ def comprehension(frame: Frame, node: f.Comp) -> Value:
     frame.env.update(kept)
     if node.kind == "dict":
         entries = {"*": value}
-        made = Value(shape=Fields(entries, (), "", node.at, frame.file.index, (key,) if key is not None else ()))
+        made = Value(
+            shape=Fields(entries, (), "", node.at, frame.file.index, (key,) if key is not None else ())
+        )
     else:
         kind = "list" if node.kind == "generator" else node.kind
         made = Value(shape=Items(kind, ((True, Value(shape=Items("list", ((False, value),)))),)))
@@ -555,7 +617,7 @@ def spread(frame: Frame, node: f.Spread) -> Value:
     return evaluate(frame, node.value)
 
 
-_HANDLERS = {
+_HANDLERS: dict[type[f.Fact], Any] = {
     f.Lit: literal,
     f.Name: name,
     f.Attr: attr,
@@ -574,5 +636,3 @@ _HANDLERS = {
     f.Assigned: assigned,
     f.Yield: yielded,
 }
-
-_CONFIDENCES = CONFIDENCES

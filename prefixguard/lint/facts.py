@@ -244,9 +244,7 @@ type Expr = (
     | Assigned
     | Yield
 )
-type Stmt = (
-    Assign | Do | Return | If | Loop | Try | Stop | Delete | Define | DefineClass | Import
-)
+type Stmt = Assign | Do | Return | If | Loop | Try | Stop | Delete | Define | DefineClass | Import
 
 
 class Param(msgspec.Struct, array_like=True, gc=False):

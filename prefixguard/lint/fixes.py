@@ -31,7 +31,11 @@ class Fix:
             "applicability": "safe",
             "message": self.message,
             "edits": [
-                {"location": {"row": row, "column": column}, "end_location": {"row": row, "column": column}, "content": text}
+                {
+                    "location": {"row": row, "column": column},
+                    "end_location": {"row": row, "column": column},
+                    "content": text,
+                }
                 for row, column, text in self.insertions
             ],
         }
@@ -54,21 +58,40 @@ def fix_of(project: Project, finding: LintFinding) -> Fix | None:
 def _iterated(file: SourceFile, at: At) -> At | None:
     """The expression at a place, if sorting it is what a loop, a join or a list needs there."""
     module = file.module
-    bodies = [module.body, *(function.body for function in module.functions), *(owner.body for owner in module.classes)]
+    bodies = [
+        module.body,
+        *(function.body for function in module.functions),
+        *(owner.body for owner in module.classes),
+    ]
     for body in bodies:
         for item in walk.inside(body):
             if isinstance(item, f.Comp) and item.kind in {"list", "generator", "dict"}:
                 for clause in item.clauses:
                     if clause.source.at == at and _sortable(clause.source):
                         return at
-            elif isinstance(item, f.Loop) and item.source is not None and item.target is not None and item.source.at == at:
+            elif (
+                isinstance(item, f.Loop)
+                and item.source is not None
+                and item.target is not None
+                and item.source.at == at
+            ):
                 if _sortable(item.source):
                     return at
-            elif isinstance(item, f.Call) and item.args and isinstance(item.func, f.Attr) and item.func.name == "join":
+            elif (
+                isinstance(item, f.Call)
+                and item.args
+                and isinstance(item.func, f.Attr)
+                and item.func.name == "join"
+            ):
                 inner = item.args[0].value
                 if (inner.at == at or item.at == at) and _sortable(inner) and not isinstance(inner, f.Comp):
                     return inner.at
-            elif isinstance(item, f.Call) and walk.last_name(item.func) == "list" and len(item.args) == 1 and item.args[0].value.at == at:
+            elif (
+                isinstance(item, f.Call)
+                and walk.last_name(item.func) == "list"
+                and len(item.args) == 1
+                and item.args[0].value.at == at
+            ):
                 return at
             elif isinstance(item, f.Assign) and item.value.at == at and isinstance(item.value, f.Call):
                 if walk.dotted(item.value.func) in {"os.listdir", "glob.glob", "listdir", "glob"}:
@@ -82,8 +105,10 @@ def _sortable(node: f.Expr) -> bool:
         return walk.last_name(node.func) in {
             "listdir", "glob", "iglob", "iterdir", "rglob", "set", "frozenset", "union", "intersection", "difference", "keys",
         }  # fmt: skip
-    return isinstance(node, (f.Name, f.Attr)) or (isinstance(node, f.Seq) and node.kind == "set") or (
-        isinstance(node, f.Comp) and node.kind == "set"
+    return (
+        isinstance(node, (f.Name, f.Attr))
+        or (isinstance(node, f.Seq) and node.kind == "set")
+        or (isinstance(node, f.Comp) and node.kind == "set")
     )
 
 

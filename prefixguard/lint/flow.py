@@ -32,7 +32,19 @@ from prefixguard.lint.values import (
 
 type ClassId = tuple[int, int]
 
-_STARTERS = ("__init__", "__post_init__", "constructor", "__enter__", "__aenter__", "setup", "initialize", "init", "start", "reset", "model_post_init")
+_STARTERS = (
+    "__init__",
+    "__post_init__",
+    "constructor",
+    "__enter__",
+    "__aenter__",
+    "setup",
+    "initialize",
+    "init",
+    "start",
+    "reset",
+    "model_post_init",
+)
 
 
 class Flow:
@@ -53,6 +65,7 @@ class Flow:
         self._active: set[FunctionId] = set()
         self._depth = 0
         self._attribute_writers: dict[ClassId, dict[str, list[int]]] = {}
+        self._counted: dict[ClassId, set[str]] = {}
         self._fields: dict[tuple[ClassId, str], Value | None] = {}
         self._class_values: dict[ClassId, dict[str, Value]] = {}
         self._bases: dict[ClassId, list[ClassId]] = {}
@@ -70,9 +83,9 @@ class Flow:
             self.load(file)
         for file in chosen:
             self.module(file.index)
-            for index, function in enumerate(file.module.functions):
-                if function.kind != "lambda":
-                    self.summary((file.index, index))
+            for index in range(len(file.module.functions)):
+                # A nested function is read by the one around it, which comes first.
+                self.summary((file.index, index))
 
     def load(self, file: SourceFile) -> None:
         """Index the methods of a file, so that calls on unknown objects find them by name."""
@@ -254,6 +267,9 @@ class Flow:
         known = self._attribute_writers.get(owner)
         if known is None:
             known = {}
+            counted: set[str] = set()
+            added: set[str] = set()
+            numeric: set[str] = set()
             module = self.project.files[owner[0]].module
             for index in dict.fromkeys(self.klass(owner).methods.values()):
                 for item in walk.inside(module.functions[index].body):
@@ -262,7 +278,11 @@ class Flow:
                         for target in item.targets:
                             targets.extend(target.items if isinstance(target, f.Seq) else [target])
                     elif isinstance(item, f.Call) and isinstance(item.func, f.Attr):
-                        targets = [item.func.base] if item.func.name in {"append", "extend", "push", "insert", "unshift"} else []
+                        targets = (
+                            [item.func.base]
+                            if item.func.name in {"append", "extend", "push", "insert", "unshift"}
+                            else []
+                        )
                     for target in targets:
                         base = target
                         while isinstance(base, (f.Index, f.Attr)) and not _is_self(base):
@@ -271,6 +291,13 @@ class Flow:
                             known.setdefault(base.name, [])
                             if index not in known[base.name]:
                                 known[base.name].append(index)
+                    if isinstance(item, f.Assign) and isinstance(item.targets[0], f.Attr):
+                        number = isinstance(item.value, f.Lit) and isinstance(item.value.value, (int, float))
+                        if item.op in {"+=", "-="}:
+                            (counted if number else added).add(item.targets[0].name)
+                        elif item.op == "=" and number:
+                            numeric.add(item.targets[0].name)
+            self._counted[owner] = counted | (added & numeric)
             self._attribute_writers[owner] = known
         return known
 
@@ -295,14 +322,20 @@ class Flow:
                     continue
                 value = summary.writes[name]
                 method = self.function(fid).name
-                if method in _STARTERS or method.startswith(("_init", "init_", "_setup", "setup_", "start_", "new_")):
+                if method in _STARTERS or method.startswith(
+                    ("_init", "init_", "_setup", "setup_", "start_", "new_")
+                ):
                     value = session(value, "constructor")
                 found = join(found, value)
             annotation = facts.annotations.get(name)
             if annotation and found.shape is None:
                 typed = self.annotated(self.project.files[item[0]], annotation)
                 if typed is not None:
-                    found = join(found, Value(shape=Instance(typed, {}))) if found.flat() else Value(shape=Instance(typed, {}), refs=found.refs)
+                    found = (
+                        join(found, Value(shape=Instance(typed, {})))
+                        if found.flat()
+                        else Value(shape=Instance(typed, {}), refs=found.refs)
+                    )
         self._fields[key] = found
         return found
 
@@ -315,7 +348,11 @@ class Flow:
             frame = Frame(self, file, (owner[0], -1), None, None, dict(self.module(owner[0])))
             frame.owner = owner
             value = frame.value(statement.value)
-            values[name] = session(value, "constructor") if file.family == "typescript" else outlive(value, PROCESS, "module")
+            values[name] = (
+                session(value, "constructor")
+                if file.family == "typescript"
+                else outlive(value, PROCESS, "module")
+            )
         return values[name]
 
     def annotated(self, file: SourceFile, annotation: str) -> ClassId | None:
@@ -323,7 +360,16 @@ class Flow:
         import re
 
         for word in re.findall(r"[A-Za-z_]\w*", annotation):
-            if word[0].isupper() and word not in {"Optional", "Union", "List", "Dict", "Any", "Callable", "Promise", "Array"}:
+            if word[0].isupper() and word not in {
+                "Optional",
+                "Union",
+                "List",
+                "Dict",
+                "Any",
+                "Callable",
+                "Promise",
+                "Array",
+            }:
                 value = self.module(file.index).get(word)
                 if value is not None and isinstance(value.shape, Klass):
                     return value.shape.owner
@@ -331,19 +377,8 @@ class Flow:
 
     def counts(self, owner: ClassId, name: str) -> bool:
         """Whether a class counts an attribute up: `self.step += 1`."""
-        module = self.project.files[owner[0]].module
-        for index in self.writers(owner).get(name, []):
-            for item in walk.inside(module.functions[index].body):
-                if (
-                    isinstance(item, f.Assign)
-                    and item.op in {"+=", "-="}
-                    and isinstance(item.targets[0], f.Attr)
-                    and item.targets[0].name == name
-                    and isinstance(item.value, f.Lit)
-                    and isinstance(item.value.value, (int, float))
-                ):
-                    return True
-        return False
+        self.writers(owner)
+        return name in self._counted.get(owner, ())
 
     def pending_of(self, owner: ClassId, constructor: FunctionId) -> list[Pending]:
         """Sinks in any method of a class that depend on what its constructor was given."""
@@ -364,7 +399,11 @@ class Flow:
 
 
 def _is_self(node: f.Expr) -> bool:
-    return isinstance(node, f.Attr) and isinstance(node.base, f.Name) and node.base.name in {"self", "this", "cls"}
+    return (
+        isinstance(node, f.Attr)
+        and isinstance(node.base, f.Name)
+        and node.base.name in {"self", "this", "cls"}
+    )
 
 
 __all__ = ["SESSION", "TURN", "Flow"]

@@ -8,7 +8,7 @@ and writes the body's summary. Expressions are read in `expressions`, calls in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prefixguard.lint import edits, expressions, sinks, walk
 from prefixguard.lint import facts as f
@@ -74,6 +74,7 @@ class Frame:
         self.births: dict[str, tuple[int, ...]] = {}
         self.owner: tuple[int, int] | None = None
         self.yielded: list[tuple[bool, Value]] = []
+        self.statement: f.Stmt | None = None
         self.nested: list[tuple[FunctionId, Frame]] = []
         self.parameters: dict[str, int] = {}
         self.definitions: dict[str, f.Expr] = {}
@@ -105,7 +106,9 @@ class Frame:
                 owner = self.flow.annotated(self.file, param.annotation)
                 if owner is not None and "[" not in param.annotation:
                     value = value.but(shape=Instance(owner, {}))
-                elif param.annotation.lower().startswith(("set[", "frozenset[", "abstractset[")) or param.annotation in {"set", "frozenset"}:
+                elif param.annotation.lower().startswith(
+                    ("set[", "frozenset[", "abstractset[")
+                ) or param.annotation in {"set", "frozenset"}:
                     value = value.but(shape=Items("set", ((True, value),)))
             if param.default is not None and not isinstance(param.default, f.Lit):
                 value = join(value, self.value(param.default)) if not typescript else value
@@ -130,6 +133,7 @@ class Frame:
         """Read a block. An `if` that leaves stands as a negated guard above the rest of it."""
         pushed = 0
         for statement in body:
+            self.statement = statement
             handler = _HANDLERS.get(type(statement))
             if handler is not None:
                 handler(self, statement)
@@ -222,6 +226,7 @@ class Frame:
     def _store_name(self, name: str, value: Value, at: f.At) -> None:
         sinks.named(self, name, value, at)
         value = edits.rebound(self, name, (name,), value, at)
+        value = edits.replaced(self, self.env.get(name), value, at)
         home = self.env
         if name not in home and self.scope is not None and self.file.family == "typescript":
             scope: Frame | None = self.scope
@@ -262,13 +267,19 @@ class Frame:
 
     def _lazily(self, key: str) -> bool:
         """Whether a guard above asks whether the attribute is still missing."""
-        return bool(key) and any(
-            guard.test is not None and not guard.negated and walk.is_none_test(guard.test) == key
-            for guard in self.guards
-        ) or any(
-            guard.test is not None and guard.negated and key in {walk.dotted(n) for n in walk.inside(guard.test) if isinstance(n, f.Attr)}
-            and not walk.is_none_test(guard.test)
-            for guard in self.guards
+        return (
+            (bool(key)
+            and any(
+                guard.test is not None and not guard.negated and walk.is_none_test(guard.test) == key
+                for guard in self.guards
+            ))
+            or any(
+                guard.test is not None
+                and guard.negated
+                and key in {walk.dotted(n) for n in walk.inside(guard.test) if isinstance(n, f.Attr)}
+                and not walk.is_none_test(guard.test)
+                for guard in self.guards
+            )
         )
 
     def _store_index(self, target: f.Index, value: Value, at: f.At) -> None:
@@ -279,6 +290,8 @@ class Frame:
             sinks.named(self, name, value, at, owner=walk.last_name(target.base), key=True)
         place = base.place
         if place is not None and name is not None and any(part.startswith("[") for part in place):
+            if name in {"cache_control", "cachePoint"}:
+                edits.breakpoint_set(self, place, at)
             edits.element(self, (*place, name), name, value, at)
         elif name is None:
             edits.item_assigned(self, target, base, key, value, at)
@@ -288,24 +301,37 @@ class Frame:
         else:
             self.put(target.base, base, None, value, key if order or key.flat() else None)
 
-    def put(self, node: f.Expr, base: Value, name: str | None, value: Value, key: Value | None = None) -> None:
+    def put(
+        self, node: f.Expr, base: Value, name: str | None, value: Value, key: Value | None = None
+    ) -> None:
         """Put a value into a dict that stands at `node`: under a key, or under one not known."""
         shape = base.shape
         if not isinstance(shape, Fields):
             if base.shape is None or isinstance(base.shape, (External, Items)):
                 if not value.flat() and key is None:
-                    if base.place is not None and base.place[0].startswith("param:") and name and value.all_refs():
-                        self.summary.mutations.append((int(base.place[0][6:]), base.place[1:], "set:" + name, value))
+                    if (
+                        base.place is not None
+                        and base.place[0].startswith("param:")
+                        and name
+                        and value.all_refs()
+                    ):
+                        self.summary.mutations.append(
+                            (int(base.place[0][6:]), base.place[1:], "set:" + name, value)
+                        )
                     return
                 shape = Fields({}, at=None)
                 if base.place is not None and base.place[0].startswith("param:") and name:
-                    self.summary.mutations.append((int(base.place[0][6:]), base.place[1:], "set:" + name, value))
+                    self.summary.mutations.append(
+                        (int(base.place[0][6:]), base.place[1:], "set:" + name, value)
+                    )
             else:
                 return
         entries = dict(shape.entries)
         keys = shape.keys
         if name is not None:
-            entries[name] = value if not self._branching() or name not in entries else join(entries[name], value)
+            entries[name] = (
+                value if not self._branching() or name not in entries else join(entries[name], value)
+            )
             if value.flat() and name not in shape.entries:
                 pass
         else:
@@ -352,7 +378,11 @@ class Frame:
 
     def _store_parts(self, target: f.Seq, value: Value, at: f.At) -> None:
         shape = value.shape
-        if isinstance(shape, Items) and len(shape.parts) == len(target.items) and not any(s for s, _ in shape.parts):
+        if (
+            isinstance(shape, Items)
+            and len(shape.parts) == len(target.items)
+            and not any(s for s, _ in shape.parts)
+        ):
             for item, (_, part) in zip(target.items, shape.parts, strict=True):
                 self.store(item, part, at)
             return
@@ -433,7 +463,9 @@ class Frame:
 
     def _loop(self, node: f.Loop) -> None:
         source = self.value(node.source) if node.source is not None else NOTHING
-        loop = Loop(self.flow.next_loop(), walk.talks(node.body, self.knowledge), node.at)
+        talking = walk.talks(node.body, self.knowledge, endless=node.target is None)
+        over = node.source is not None and node.target is not None and edits.iterates(self, node.source, source)
+        loop = Loop(self.flow.next_loop(), talking, node.at, over)
         counted = walk.counters([*node.body, *node.step])
         if node.target is not None and isinstance(node.source, f.Call):
             function = walk.last_name(node.source.func)
@@ -537,7 +569,7 @@ def _assigned_at(node: f.If, name: str) -> f.At | None:
     return None
 
 
-_HANDLERS = {
+_HANDLERS: dict[type[f.Fact], Any] = {
     f.Assign: Frame._assign,
     f.Do: Frame._do,
     f.Return: Frame._return,

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -205,7 +204,11 @@ class Knowledge:
     """All sources and sinks of one language, ready to be asked."""
 
     def __init__(
-        self, language: str, sources: Iterable[SourceTable], sinks: Iterable[SinkTable], project: Path | None = None
+        self,
+        language: str,
+        sources: Iterable[SourceTable],
+        sinks: Iterable[SinkTable],
+        project: Path | None = None,
     ) -> None:
         self.language = language
         own = [table for table in sources if table.language in {language, ""}]
@@ -259,6 +262,8 @@ class Knowledge:
         for sdk in self.sdks:
             for call in sdk.calls:
                 self.calls.setdefault(call.match.rsplit(".", 1)[-1], []).append((call.match, call, sdk))
+        for candidates in self.calls.values():
+            candidates.sort(key=lambda entry: -len(entry[0]))
         self.message_classes = {c.match: c for sdk in self.sdks for c in sdk.classes}
         self.hooks = {hook.key: hook for sdk in self.sdks for hook in sdk.hooks}
         self._named: dict[str, Named | None] = {}
@@ -353,10 +358,16 @@ def load(folder: Path | None = None, user: UserRules | None = None) -> Mapping[s
     if user is not None:
         today = datetime.date(1970, 1, 1)
         for language in ("python", "typescript"):
-            sources.append(SourceTable(date=today, source="configuration", language=language, values=user.sources))
+            sources.append(
+                SourceTable(date=today, source="configuration", language=language, values=user.sources)
+            )
         calls = tuple(msgspec.structs.replace(call, always=True) for call in user.sinks)
-        names = tuple(Named(pattern=_whole(p), position="system", confidence="high") for p in user.prompt_names)
-        functions = tuple(Named(pattern=_whole(p), position="system", confidence="high") for p in user.prompt_functions)
+        names = tuple(
+            Named(pattern=_whole(p), position="system", confidence="high") for p in user.prompt_names
+        )
+        functions = tuple(
+            Named(pattern=_whole(p), position="system", confidence="high") for p in user.prompt_functions
+        )
         sinks.append(
             SinkTable(
                 date=today,

@@ -35,11 +35,38 @@ if TYPE_CHECKING:
 
 type Given = tuple[f.Arg | None, Value]
 
-_TEXTS = {"str", "repr", "String", "textwrap.dedent", "textwrap.indent", "inspect.cleandoc", "html.escape", "ascii", "dedent", "indent", "cleandoc", "unicode", "fmt", "format"}
+_TEXTS = {
+    "str",
+    "repr",
+    "String",
+    "textwrap.dedent",
+    "textwrap.indent",
+    "inspect.cleandoc",
+    "html.escape",
+    "ascii",
+    "dedent",
+    "indent",
+    "cleandoc",
+    "unicode",
+    "fmt",
+    "format",
+}
 _LISTS = {"list", "tuple", "Array.from", "iter", "collections.deque", "deque"}
 _DEEP = {"copy.deepcopy", "deepcopy", "structuredClone", "lodash.cloneDeep", "_.cloneDeep", "cloneDeep"}
 _SHALLOW = {"copy.copy", "Object.assign"}
-_DUMPS = {"json.dumps", "orjson.dumps", "ujson.dumps", "simplejson.dumps", "JSON.stringify", "yaml.dump", "yaml.safe_dump", "msgspec.json.encode", "toml.dumps", "pprint.pformat", "yaml.stringify"}
+_DUMPS = {
+    "json.dumps",
+    "orjson.dumps",
+    "ujson.dumps",
+    "simplejson.dumps",
+    "JSON.stringify",
+    "yaml.dump",
+    "yaml.safe_dump",
+    "msgspec.json.encode",
+    "toml.dumps",
+    "pprint.pformat",
+    "yaml.stringify",
+}
 _SHORTENED = {"slice", "substring", "substr"}
 
 
@@ -65,7 +92,9 @@ def _fixed(change: Change) -> Change | None:
     if not change.order:
         return change
     if change.content:
-        return change._replace(code=change.content, order=False, content="", what=change.what.replace(" in no fixed order", ""))
+        return change._replace(
+            code=change.content, order=False, content="", what=change.what.replace(" in no fixed order", "")
+        )
     return None
 
 
@@ -76,9 +105,17 @@ def function(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Value
         if name == "sorted" or name.endswith("natsorted"):
             value = first(given)
             shape = value.shape
-            inner = expressions.element(frame, value, node.at) if isinstance(shape, Items) and shape.kind == "set" else None
+            inner = (
+                expressions.element(frame, value, node.at)
+                if isinstance(shape, Items) and shape.kind == "set"
+                else None
+            )
             if inner is not None:
-                made = Value(shape=Items("list", ((True, Value(shape=Items("many", ((False, unordered_gone(inner)),)))),)))
+                made = Value(
+                    shape=Items(
+                        "list", ((True, Value(shape=Items("many", ((False, unordered_gone(inner)),)))),)
+                    )
+                )
                 return made
             if isinstance(shape, (Fields,)):
                 return Value(shape=Items("list", ()))
@@ -98,7 +135,13 @@ def function(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Value
         inner = unordered_gone(expressions.element(frame, source, node.at)) if given else NOTHING
         parts = ((True, Value(shape=Items("many", ((False, inner),)))),) if given else ()
         return Value(shape=Items("set", parts))
-    if name in {"dict", "Object.fromEntries", "collections.OrderedDict", "collections.defaultdict", "defaultdict"}:
+    if name in {
+        "dict",
+        "Object.fromEntries",
+        "collections.OrderedDict",
+        "collections.defaultdict",
+        "defaultdict",
+    }:
         entries: dict[str, Value] = {}
         spread: list[Value] = []
         for arg, value in given:
@@ -107,6 +150,8 @@ def function(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Value
             elif isinstance(value.shape, Fields):
                 entries = {**value.shape.entries, **entries}
                 spread.extend(value.shape.spread)
+            elif isinstance(value.shape, External) and value.shape.name in {"os.environ", "process.env"}:
+                spread.append(expressions.printed(frame, value, node.at))
             elif not isinstance(value.shape, (Func, Klass, External)) and value is not NOTHING:
                 spread.append(value)
         return Value(shape=Fields(entries, tuple(spread), "", node.at, frame.file.index))
@@ -119,14 +164,35 @@ def function(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Value
         return made.but(place=None, elements=made.place and (*made.place, "[]"))
     if name in _DUMPS:
         value = first(given)
+        if isinstance(value.shape, External):
+            value = expressions.printed(frame, value, node.at)
         if name in knowledge.sort_keys:
             flag = keyword(given, "sort_keys")
-            if (flag is not None and flag.const is True) or "OPT_SORT_KEYS" in walk.names([a.value for a in node.args]):
+            if (flag is not None and flag.const is True) or "OPT_SORT_KEYS" in walk.names(
+                [a.value for a in node.args]
+            ):
                 value = unordered_gone(value)
-        return frame.traced(Value(value.flat(), value.all_refs(), size=value.size), node.at, "written as JSON")
+        return frame.traced(
+            Value(value.flat(), value.all_refs(), size=value.size), node.at, "written as JSON"
+        )
     if name in knowledge.sort_keys:
         return unordered_gone(mixed([first(given)]))
-    if name in {"reversed", "enumerate", "zip", "itertools.chain", "filter", "map", "itertools.islice", "Object.values", "Object.keys", "Object.entries", "asyncio.gather", "Promise.all", "Promise.allSettled", "itertools.chain.from_iterable"}:
+    if name in {
+        "reversed",
+        "enumerate",
+        "zip",
+        "itertools.chain",
+        "filter",
+        "map",
+        "itertools.islice",
+        "Object.values",
+        "Object.keys",
+        "Object.entries",
+        "asyncio.gather",
+        "Promise.all",
+        "Promise.allSettled",
+        "itertools.chain.from_iterable",
+    }:
         return _iterated(frame, node, name, given)
     if name in {"functools.partial", "asyncio.to_thread", "partial", "run_in_executor"}:
         if given and isinstance(given[0][1].shape, Func):
@@ -137,8 +203,18 @@ def function(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Value
         return mixed([value for _, value in given])
     if name == "open":
         # What is read from a file does not change with the name of the file, but its place in a list does.
-        return transform(first(given), lambda change: change if change.order else None).but(place=None, size=0, const=None)
-    if name in {"json.load", "json.loads", "JSON.parse", "yaml.safe_load", "tomllib.load", "tomllib.loads", "orjson.loads"}:
+        return transform(first(given), lambda change: change if change.order else None).but(
+            place=None, size=0, const=None
+        )
+    if name in {
+        "json.load",
+        "json.loads",
+        "JSON.parse",
+        "yaml.safe_load",
+        "tomllib.load",
+        "tomllib.loads",
+        "orjson.loads",
+    }:
         value = first(given)
         return Value(value.flat(), value.all_refs())
     if name in {"getattr"} and len(given) >= 2 and isinstance(given[1][1].const, str):
@@ -161,23 +237,39 @@ def _listed(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Value:
     if name.endswith("deque"):
         bound = keyword(given, "maxlen")
         made = Value(shape=Items("list", ((True, source),) if source is not NOTHING else ()))
-        if bound is not None and bound.const is not None or (bound is not None and bound.refs):
-            change = edits.note(frame, "PG301", "a bounded queue drops its oldest messages", node.at, guard="window")
+        if (bound is not None and bound.const is not None) or (bound is not None and bound.refs):
+            change = edits.note(
+                frame, "PG301", "a bounded queue drops its oldest messages", node.at, guard="window"
+            )
             return made.but(changes=(change,))
         return made
     if isinstance(shape, Items) and shape.kind == "set":
         inner = expressions.element(frame, source, node.at)
         return Value(shape=Items("list", ((True, Value(shape=Items("many", ((False, inner),)))),)))
     if isinstance(shape, Items):
-        return source.but(place=None, elements=source.elements or ((*source.place, "[]") if source.place else None))
-    return source.but(place=None, elements=source.elements or ((*source.place, "[]") if source.place else None), origin="copy")
+        return source.but(
+            place=None, elements=source.elements or ((*source.place, "[]") if source.place else None)
+        )
+    return source.but(
+        place=None,
+        elements=source.elements or ((*source.place, "[]") if source.place else None),
+        origin="copy",
+    )
 
 
 def _iterated(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Value:
-    if name in {"asyncio.gather", "Promise.all", "Promise.allSettled", "itertools.chain", "itertools.chain.from_iterable"}:
+    if name in {
+        "asyncio.gather",
+        "Promise.all",
+        "Promise.allSettled",
+        "itertools.chain",
+        "itertools.chain.from_iterable",
+    }:
         parts: list[tuple[bool, Value]] = []
         for arg, value in given:
-            if isinstance(value.shape, Items) and (name.startswith(("Promise", "itertools")) or (arg is not None and arg.star)):
+            if isinstance(value.shape, Items) and (
+                name.startswith(("Promise", "itertools")) or (arg is not None and arg.star)
+            ):
                 parts.extend(value.shape.parts)
             elif name.startswith("itertools") or (arg is not None and arg.star):
                 parts.append((True, value))
@@ -188,17 +280,34 @@ def _iterated(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Valu
         source = given[1][1] if len(given) > 1 else NOTHING
         target = first(given)
         if isinstance(target.shape, Func):
-            made = calls.apply(frame, target.shape.function, target.shape.bound, [expressions.element(frame, source, node.at)], {}, node.at, "mapped", target.shape.scope)
+            made = calls.apply(
+                frame,
+                target.shape.function,
+                target.shape.bound,
+                [expressions.element(frame, source, node.at)],
+                {},
+                node.at,
+                "mapped",
+                target.shape.scope,
+            )
             if name == "map":
                 return Value(shape=Items("list", ((True, Value(shape=Items("many", ((False, made),)))),)))
-        return source.but(place=None, elements=source.elements or ((*source.place, "[]") if source.place else None)) if name == "filter" else mixed([source])
+        return (
+            source.but(
+                place=None, elements=source.elements or ((*source.place, "[]") if source.place else None)
+            )
+            if name == "filter"
+            else mixed([source])
+        )
     if name == "enumerate":
         source = first(given)
         part = expressions.element(frame, source, node.at)
         pair = Value(shape=Items("tuple", ((False, NOTHING), (False, part))))
         return Value(shape=Items("list", ((True, Value(shape=Items("many", ((False, pair),)))),)))
     if name == "zip":
-        pair = Value(shape=Items("tuple", tuple((False, expressions.element(frame, v, node.at)) for _, v in given)))
+        pair = Value(
+            shape=Items("tuple", tuple((False, expressions.element(frame, v, node.at)) for _, v in given))
+        )
         return Value(shape=Items("list", ((True, Value(shape=Items("many", ((False, pair),)))),)))
     if name in {"Object.values", "Object.entries"}:
         source = first(given)
@@ -211,7 +320,9 @@ def _iterated(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Valu
     if name == "Object.keys":
         return Value(shape=Items("list", ()))
     source = first(given)
-    return source.but(place=None, elements=source.elements or ((*source.place, "[]") if source.place else None))
+    return source.but(
+        place=None, elements=source.elements or ((*source.place, "[]") if source.place else None)
+    )
 
 
 def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Given]) -> Value | None:
@@ -232,7 +343,9 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Gi
         return _join(frame, node, func, base, given)
     if name == "concat" and not isinstance(shape, (External,)):
         if isinstance(shape, Items) or knowledge.is_list_name(walk.last_name(func.base)):
-            parts: list[tuple[bool, Value]] = list(shape.parts) if isinstance(shape, Items) else [(True, base)]
+            parts: list[tuple[bool, Value]] = (
+                list(shape.parts) if isinstance(shape, Items) else [(True, base)]
+            )
             for _, value in given:
                 if isinstance(value.shape, Items):
                     parts.extend(value.shape.parts)
@@ -240,11 +353,31 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Gi
                     parts.append((not isinstance(value.shape, Fields), value))
             return edits.assembled(frame, node, Value(shape=Items("list", tuple(parts[:MAX_PARTS]))))
         return expressions.words(frame, [base, *(value for _, value in given)], node.at)
-    if name in {"map", "flatMap", "filter", "forEach", "reduce", "find", "findLast", "some", "every", "reduceRight"} and frame.file.family == "typescript":
+    if (
+        name
+        in {
+            "map",
+            "flatMap",
+            "filter",
+            "forEach",
+            "reduce",
+            "find",
+            "findLast",
+            "some",
+            "every",
+            "reduceRight",
+        }
+        and frame.file.family == "typescript"
+    ):
         return _callback(frame, node, func, base, given)
     if name in _SHORTENED and frame.file.family == "typescript":
         end = given[1][1].const if len(given) > 1 else None
-        if any(change.grain for change in base.flat()) and isinstance(end, int) and end <= 10 and first(given).const == 0:
+        if (
+            any(change.grain for change in base.flat())
+            and isinstance(end, int)
+            and end <= 10
+            and first(given).const == 0
+        ):
             return transform(base, clocks.coarse)
         if isinstance(shape, Words) or base.size:
             return base
@@ -263,7 +396,10 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Gi
         return None
     if name in {"copy", "toReversed", "model_copy", "flat"} and not isinstance(shape, External):
         deep = name == "model_copy" and keyword(given, "deep") is not None
-        made = base.but(place=None, elements=None if deep else (base.elements or ((*base.place, "[]") if base.place else None)))
+        made = base.but(
+            place=None,
+            elements=None if deep else (base.elements or ((*base.place, "[]") if base.place else None)),
+        )
         return made.but(origin="deepcopy") if deep else made
     if name == "update" and not isinstance(shape, External):
         return _update(frame, node, func, base, given)
@@ -281,13 +417,44 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Gi
         return _localised(base, name, given)
     if name in knowledge.day_methods and any(change.grain for change in base.flat()):
         return transform(base, clocks.coarse)
-    if name in {"format", "substitute", "safe_substitute", "render", "format_map", "render_async", "format_prompt", "renderString"}:
+    if name in {
+        "format",
+        "substitute",
+        "safe_substitute",
+        "render",
+        "format_map",
+        "render_async",
+        "format_prompt",
+        "renderString",
+    }:
         return _template(frame, node, base, given)
     if name in {"replace", "replaceAll"} and len(given) >= 2:
         if isinstance(shape, External) and not base.flat():
             return mixed([value for _, value in given])
-        return expressions.words(frame, [base.but(const=None), expressions.printed(frame, given[1][1], node.at)], node.at)
-    if name in {"strip", "rstrip", "lstrip", "lower", "upper", "trim", "trimEnd", "trimStart", "toString", "toISOString", "isoformat", "decode", "encode", "toLowerCase", "title", "repeat", "padStart", "astimezone", "timestamp"}:
+        return expressions.words(
+            frame, [base.but(const=None), expressions.printed(frame, given[1][1], node.at)], node.at
+        )
+    if name in {
+        "strip",
+        "rstrip",
+        "lstrip",
+        "lower",
+        "upper",
+        "trim",
+        "trimEnd",
+        "trimStart",
+        "toString",
+        "toISOString",
+        "isoformat",
+        "decode",
+        "encode",
+        "toLowerCase",
+        "title",
+        "repeat",
+        "padStart",
+        "astimezone",
+        "timestamp",
+    }:
         if isinstance(shape, External):
             return None
         if name == "repeat" and isinstance(first(given).const, int):
@@ -298,7 +465,9 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Gi
     if name == "then" and given and isinstance(first(given).shape, Func):
         callback = first(given).shape
         assert isinstance(callback, Func)
-        return calls.apply(frame, callback.function, callback.bound, [base], {}, node.at, "then", callback.scope)
+        return calls.apply(
+            frame, callback.function, callback.bound, [base], {}, node.at, "then", callback.scope
+        )
     if name in {"call", "apply"} and isinstance(shape, Func):
         return calls.invoke(frame, node, base, NOTHING, given[1:])
     if name in knowledge.stop_methods and not base.flat():
@@ -306,7 +475,9 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Gi
     return None
 
 
-def _append(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Given], name: str) -> Value | None:
+def _append(
+    frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Given], name: str
+) -> Value | None:
     if not given or (name == "add" and not (isinstance(base.shape, Items))):
         return None
     if isinstance(base.shape, External) and name not in {"append", "extend"}:
@@ -323,12 +494,25 @@ def _append(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[G
         current = expressions.evaluate(frame, func.base)
         if edits.appended(frame, func.base, current, value, node.at):
             continue
-        parts = current.shape.parts if isinstance(current.shape, Items) else ((True, current),) if current is not NOTHING and not isinstance(current.shape, External) else ()
+        parts = (
+            current.shape.parts
+            if isinstance(current.shape, Items)
+            else ((True, current),)
+            if current is not NOTHING and not isinstance(current.shape, External)
+            else ()
+        )
         kind = current.shape.kind if isinstance(current.shape, Items) else "list"
-        item = frame.traced(value, node.at, "appended")
-        many = (False, item)
+        item = frame.traced(edits.changed_copy(frame, value, node.at), node.at, "appended")
+        born = frame.births.get(walk.dotted(func.base), frame.loop_ids)
+        repeated = isinstance(item.shape, (Fields, Instance)) and any(loop.id not in born for loop in frame.loops)
+        many = (True, Value(shape=Items("many", ((False, item),)))) if repeated else (False, item)
         order = _iteration_order(frame, value)
-        made = current.but(shape=Items(kind, (*parts, many)[:MAX_PARTS]), _flat=None, _refs=None, refs=current.refs if isinstance(current.shape, Items) else ())
+        made = current.but(
+            shape=Items(kind, (*parts, many)[:MAX_PARTS]),
+            _flat=None,
+            _refs=None,
+            refs=current.refs if isinstance(current.shape, Items) else (),
+        )
         frame.rebind(func.base, made if not order else made)
     return NOTHING
 
@@ -356,18 +540,28 @@ def joined(frame: Frame, items: Value, at: f.At) -> Value:
             inner = expressions.element(frame, items, at)
             return expressions.words(frame, [expressions.printed(frame, inner, at)], at)
         for spread, part in shape.parts:
-            parts.append(expressions.printed(frame, expressions.element(frame, part, at) if spread else part, at))
+            parts.append(
+                expressions.printed(frame, expressions.element(frame, part, at) if spread else part, at)
+            )
         made = expressions.words(frame, parts, at)
         own = tuple(change for change in items.changes if not change.edit)
         return made.but(changes=unique((*made.changes, *own))) if own else made
     value = expressions.printed(frame, items, at)
-    return frame.traced(Value(tuple(c for c in value.flat() if not c.edit), value.all_refs(), size=value.size), at, "joined into a text")
+    return frame.traced(
+        Value(tuple(c for c in value.flat() if not c.edit), value.all_refs(), size=value.size),
+        at,
+        "joined into a text",
+    )
 
 
 def _view(frame: Frame, node: f.Call, name: str, base: Value) -> Value | None:
     shape = base.shape
     if not isinstance(shape, Fields):
-        return base.but(place=None, elements=base.elements or ((*base.place, "[]") if base.place else None)) if shape is None else None
+        return (
+            base.but(place=None, elements=base.elements or ((*base.place, "[]") if base.place else None))
+            if shape is None
+            else None
+        )
     keyed = mixed(shape.keys)
     part = join(mixed(shape.entries.values()), NOTHING) if name != "keys" else NOTHING
     if len(shape.entries) == 1 and name != "keys":
@@ -376,7 +570,9 @@ def _view(frame: Frame, node: f.Call, name: str, base: Value) -> Value | None:
         part = Value(shape=Items("tuple", ((False, keyed), (False, part))))
     elif name == "keys":
         part = keyed
-    return Value(keyed.flat(), keyed.all_refs(), Items("list", ((True, Value(shape=Items("many", ((False, part),)))),)))
+    return Value(
+        keyed.flat(), keyed.all_refs(), Items("list", ((True, Value(shape=Items("many", ((False, part),)))),))
+    )
 
 
 def _update(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Given]) -> Value | None:
@@ -395,7 +591,10 @@ def _update(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[G
             entries.update(value.shape.entries)
         else:
             spread.append(value)
-    frame.rebind(func.base, base.but(shape=base.shape._replace(entries=entries, spread=tuple(spread)), _flat=None, _refs=None))
+    frame.rebind(
+        func.base,
+        base.but(shape=base.shape._replace(entries=entries, spread=tuple(spread)), _flat=None, _refs=None),
+    )
     return NOTHING
 
 
@@ -430,7 +629,16 @@ def _partial(frame: Frame, node: f.Call, base: Value, given: list[Given]) -> Val
         if arg is None or not arg.name:
             continue
         if isinstance(value.shape, Func):
-            made = calls.apply(frame, value.shape.function, value.shape.bound, [], {}, arg.value.at, "called for each prompt", value.shape.scope)
+            made = calls.apply(
+                frame,
+                value.shape.function,
+                value.shape.bound,
+                [],
+                {},
+                arg.value.at,
+                "called for each prompt",
+                value.shape.scope,
+            )
             extra.append(transform(made, lambda change: change._replace(scope="hook")))
         else:
             extra.append(value)
@@ -450,12 +658,23 @@ def _callback(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list
     part = expressions.element(frame, base, node.at)
     if not isinstance(target.shape, Func):
         if name == "filter":
-            return base.but(place=None, elements=base.elements or ((*base.place, "[]") if base.place else None))
+            return base.but(
+                place=None, elements=base.elements or ((*base.place, "[]") if base.place else None)
+            )
         if isinstance(base.shape, External):
             return None
         return mixed([base])
     callback = target.shape
-    made = calls.apply(frame, callback.function, callback.bound, [part, NOTHING, base], {}, node.at, f"mapped by `{name}`", callback.scope)
+    made = calls.apply(
+        frame,
+        callback.function,
+        callback.bound,
+        [part, NOTHING, base],
+        {},
+        node.at,
+        f"mapped by `{name}`",
+        callback.scope,
+    )
     if name in {"filter", "find", "findLast", "some", "every"}:
         if name in {"some", "every"}:
             return NOTHING

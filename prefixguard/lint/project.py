@@ -28,7 +28,9 @@ SKIPPED_FOLDERS = frozenset(
 # A file can only hold a sink if one of these words stands in it.
 _PROMPT_WORDS = re.compile(
     rb"(?i)messages|prompt|instructions|system_?message|[\"']system[\"']|chat_?history|conversation|cache_control"
-    rb"|\bhistory\b|preamble|system_?content|SystemMessage|system\s*[=:]"
+    rb"|\bhistory\b|preamble|system_?content|SystemMessage|system\s*[=:]|system_?instruction|backstory"
+    rb"|(Agent|Memory|Middleware|Context)\w*\(|[\"']role[\"']\s*:|\brole:\s*[\"'](user|assistant|system)"
+    rb"|openai|anthropic|litellm|genai|langchain|llama_index|bedrock|ollama|mistralai|cohere|groq"
 )
 
 
@@ -176,7 +178,10 @@ class Project:
         own = self._absolute[file.index]
         return max(
             candidates,
-            key=lambda c: (len(os.path.commonprefix([own, self._absolute[c.index]])), -len(self._absolute[c.index])),
+            key=lambda c: (
+                len(os.path.commonprefix([own, self._absolute[c.index]])),
+                -len(self._absolute[c.index]),
+            ),
         )
 
     def _node(self, file: SourceFile, module: str) -> SourceFile | None:

@@ -30,7 +30,26 @@ from prefixguard.lint.values import (
 if TYPE_CHECKING:
     from prefixguard.lint.frame import Frame
 
-_SPOKEN = ("content", "text", "parts", "blocks", "tool_calls", "toolCalls", "data", "source", "image_url", "0", "1", "input", "output", "name", "function_call", "arguments", "id", "tool_call_id")
+_SPOKEN = (
+    "content",
+    "text",
+    "parts",
+    "blocks",
+    "tool_calls",
+    "toolCalls",
+    "data",
+    "source",
+    "image_url",
+    "0",
+    "1",
+    "input",
+    "output",
+    "name",
+    "function_call",
+    "arguments",
+    "id",
+    "tool_call_id",
+)
 _CHOICES = {"model": "PG405", "thinking": "PG406", "tool_choice": "PG407", "format": "PG408"}
 _LONG = 4096
 MAX_BREAKPOINTS = 4
@@ -41,7 +60,9 @@ def spoken(value: Value, depth: int = 0) -> Value:
     shape = value.shape
     if isinstance(shape, Either) and depth < 4:
         return mixed([spoken(option, depth + 1) for option in shape.options])
-    names = shape.entries if isinstance(shape, Fields) else shape.fields if isinstance(shape, Instance) else None
+    names = (
+        shape.entries if isinstance(shape, Fields) else shape.fields if isinstance(shape, Instance) else None
+    )
     if names is None:
         return value
     message = "role" in names or "content" in names or (isinstance(shape, Fields) and "Message" in shape.name)
@@ -95,14 +116,18 @@ def flattened(value: Value) -> list[tuple[bool, Value]]:
         if spread and isinstance(part.shape, Items) and part.shape.kind not in {"many", "set"}:
             inner = flattened(part)
             if part.changes:
-                inner = [(s, v.but(changes=unique((*v.changes, *part.changes)), _flat=None)) for s, v in inner]
+                inner = [
+                    (s, v.but(changes=unique((*v.changes, *part.changes)), _flat=None)) for s, v in inner
+                ]
             out.extend(inner)
         else:
             out.append((spread, part))
     return out
 
 
-def messages(frame: Frame, sink: Sink, value: Value, known: frozenset[Any] = frozenset(), depth: int = 0) -> bool:
+def messages(
+    frame: Frame, sink: Sink, value: Value, known: frozenset[Any] = frozenset(), depth: int = 0
+) -> bool:
     """Judge a list of messages. True when it holds messages of earlier turns."""
     shape = value.shape
     if isinstance(shape, Either):
@@ -112,7 +137,9 @@ def messages(frame: Frame, sink: Sink, value: Value, known: frozenset[Any] = fro
     for change in value.flat():
         if change.edit and change.key not in known:
             trace = (*change.trace, Step(sink.file, sink.at, sink.label))
-            frame.flow.hits.append(Hit(change, sink, "history", trace, min(sink.confidence, change.confidence)))
+            frame.flow.hits.append(
+                Hit(change, sink, "history", trace, min(sink.confidence, change.confidence))
+            )
     if value.all_refs() and depth < 6 and len(frame.summary.pending) < 80:
         frame.summary.pending.append(Pending(sink, value, depth))
     if not isinstance(shape, Items):
@@ -166,11 +193,22 @@ def sent(
     """Judge all parts of one request."""
     kind = "built" if spec.built else "request"
     api = spec.api or sdk
-    base = Sink("messages", kind, frame.file.index, node.at, api, 2, f"is sent by `{walk.dotted(node.func) or sdk}`", talks=frame.talking)
+    base = Sink(
+        "messages",
+        kind,
+        frame.file.index,
+        node.at,
+        api,
+        2,
+        f"is sent by `{walk.dotted(node.func) or sdk}`",
+        talks=frame.talking,
+    )
     listed = values["messages"]
     size = sum(value.size for value in [*systems, values["tools"]]) + _system_size(listed)
     history = _has_history(frame, listed)
-    base.one_shot = not (history or frame.talking or spec.built or size >= _LONG or values["tools"] is not NOTHING)
+    base.one_shot = not (
+        history or frame.talking or spec.built or size >= _LONG or values["tools"] is not NOTHING
+    )
     if listed is NOTHING and not spec.built and spec.messages is not None:
         base.one_shot = False
     for system in systems:
@@ -190,7 +228,18 @@ def sent(
 
 
 def _at(base: Sink, position: str, node: f.Expr | None) -> Sink:
-    return Sink(position, base.kind, base.file, base.at, base.api, base.confidence, base.label, base.one_shot, base.scope, base.talks)
+    return Sink(
+        position,
+        base.kind,
+        base.file,
+        base.at,
+        base.api,
+        base.confidence,
+        base.label,
+        base.one_shot,
+        base.scope,
+        base.talks,
+    )
 
 
 def _system_size(listed: Value) -> int:
@@ -225,7 +274,10 @@ def _tools(frame: Frame, base: Sink, value: Value, node: f.Expr | None) -> None:
             turnish = turnish or any(_turnish(frame, test) for test in tests)
         elif isinstance(item, f.Call):
             name = walk.last_name(item.func).lower()
-            picks = any(word in name for word in ("select", "filter", "relevant", "choose", "pick", "route", "retrieve"))
+            picks = any(
+                word in name
+                for word in ("select", "filter", "relevant", "choose", "pick", "route", "retrieve")
+            )
             turnish = turnish or (picks and any(_turnish(frame, arg.value) for arg in item.args))
         elif isinstance(item, f.Choice):
             turnish = turnish or sinks.varies(frame, item.test)
@@ -239,12 +291,29 @@ def _tools(frame: Frame, base: Sink, value: Value, node: f.Expr | None) -> None:
 def _turnish(frame: Frame, node: Any) -> bool:
     for name in walk.names(node):
         plain = name.lower()
-        if frame.knowledge.is_list_name(name) or plain in {"query", "question", "user_input", "user_message", "step", "turn", "last_message", "last", "text", "prompt", "task", "stage", "phase", "mode"}:
+        if frame.knowledge.is_list_name(name) or plain in {
+            "query",
+            "question",
+            "user_input",
+            "user_message",
+            "step",
+            "turn",
+            "last_message",
+            "last",
+            "text",
+            "prompt",
+            "task",
+            "stage",
+            "phase",
+            "mode",
+        }:
             return True
     return False
 
 
-def chosen(frame: Frame, sink: Sink, value: Value, position: str, known: frozenset[Any] = frozenset()) -> None:
+def chosen(
+    frame: Frame, sink: Sink, value: Value, position: str, known: frozenset[Any] = frozenset()
+) -> None:
     """A parameter that enters the cache key: it must not vary from turn to turn."""
     if position == "key":
         for change in value.flat():
@@ -262,17 +331,38 @@ def chosen(frame: Frame, sink: Sink, value: Value, position: str, known: frozens
     shape = value.shape
     if isinstance(shape, Either) and shape.varies:
         at = shape.at or sink.at
-        change = Change(code, f"the {position.replace('_', ' ')} is chosen anew", shape.file if shape.file >= 0 else frame.file.index, at, TURN, confidence=2)
+        change = Change(
+            code,
+            f"the {position.replace('_', ' ')} is chosen anew",
+            shape.file if shape.file >= 0 else frame.file.index,
+            at,
+            TURN,
+            confidence=2,
+        )
         if not any(guard.kind == "handler" for guard in frame.guards):
             trace = (Step(change.file, at, "chosen here"), Step(sink.file, sink.at, sink.label))
             frame.flow.hits.append(Hit(change, sink, "parameters", trace, 2 if frame.talking else 1))
     for change in value.flat():
-        if change.key in known or change.edit or change.order or change.code not in {"PG110", "PG105"} or change.confidence == 0:
+        if (
+            change.key in known
+            or change.edit
+            or change.order
+            or change.code not in {"PG110", "PG105"}
+            or change.confidence == 0
+        ):
             continue
         made = sinks.settled(frame, sink, change)
         if made is not None and made.lifetime < SESSION:
             made = made._replace(code=code, what=f"the {position.replace('_', ' ')} depends on {made.what}")
-            frame.flow.hits.append(Hit(made, sink, "parameters", (*made.trace, Step(sink.file, sink.at, sink.label)), made.confidence))
+            frame.flow.hits.append(
+                Hit(
+                    made,
+                    sink,
+                    "parameters",
+                    (*made.trace, Step(sink.file, sink.at, sink.label)),
+                    made.confidence,
+                )
+            )
     if value.all_refs() and len(frame.summary.pending) < 80:
         frame.summary.pending.append(Pending(sink, value, 4))
 
@@ -282,11 +372,17 @@ def template(frame: Frame, node: f.Call, spec: SinkCall, value: Value) -> Value:
     sink = Sink("system", "built", frame.file.index, node.at, spec.api, 2, "is part of the prompt template")
     for _, part in flattened(value):
         shape = part.shape
-        if isinstance(shape, Items) and len(shape.parts) == 2 and shape.parts[0][1].const in {"system", "developer"}:
+        if (
+            isinstance(shape, Items)
+            and len(shape.parts) == 2
+            and shape.parts[0][1].const in {"system", "developer"}
+        ):
             sinks.judge(frame, sink, shape.parts[1][1])
         elif role_of(part) == "system":
             sinks.judge(frame, sink, spoken(part))
-    return Value(shape=Fields({"0": value}, name="template", at=node.at, file=frame.file.index), origin="template")
+    return Value(
+        shape=Fields({"0": value}, name="template", at=node.at, file=frame.file.index), origin="template"
+    )
 
 
 def _breakpoints(
@@ -303,10 +399,19 @@ def _breakpoints(
     names = sinks.argument_names(frame, given)
     if api in {"anthropic-messages", "bedrock-converse"}:
         if len(found) > MAX_BREAKPOINTS:
-            _direct(frame, node, api, "PG502", f"{len(found)} breakpoints are set, the API takes {MAX_BREAKPOINTS}", 2)
+            _direct(
+                frame,
+                node,
+                api,
+                "PG502",
+                f"{len(found)} breakpoints are set, the API takes {MAX_BREAKPOINTS}",
+                2,
+            )
         lives = [live for part in (values["tools"], *systems, values["messages"]) for live in _lives(part)]
         if "1h" in lives and "5m" in lives[: len(lives) - 1 - lives[::-1].index("1h")]:
-            _direct(frame, node, api, "PG506", "a breakpoint of one hour stands behind one of five minutes", 2)
+            _direct(
+                frame, node, api, "PG506", "a breakpoint of one hour stands behind one of five minutes", 2
+            )
     if (
         api == "anthropic-messages"
         and not found
@@ -319,8 +424,19 @@ def _breakpoints(
         _direct(frame, node, api, "PG503", "no breakpoint is set, so nothing of this prompt is cached", 0)
     if api == "openai-chat":
         stream, _ = sinks.argument(frame, given, "stream")
-        if stream.const is True and "stream_options" not in names and not any(a is not None and a.star == 2 for a, _ in given):
-            _direct(frame, node, api, "PG802", "the stream does not ask for usage, so cache hits cannot be seen", 0)
+        if (
+            stream.const is True
+            and "stream_options" not in names
+            and not any(a is not None and a.star == 2 for a, _ in given)
+        ):
+            _direct(
+                frame,
+                node,
+                api,
+                "PG802",
+                "the stream does not ask for usage, so cache hits cannot be seen",
+                0,
+            )
 
 
 def _direct(frame: Frame, node: f.Call, api: str, code: str, what: str, confidence: int) -> None:
@@ -348,7 +464,9 @@ def _lives(value: Value, depth: int = 0) -> list[str]:
     return out
 
 
-def _record(frame: Frame, node: f.Call, api: str, values: dict[str, Value], systems: list[Value], history: bool) -> None:
+def _record(
+    frame: Frame, node: f.Call, api: str, values: dict[str, Value], systems: list[Value], history: bool
+) -> None:
     """Note the request, so that side requests can be told from the main one."""
     listed = values["messages"]
     quotes = False
@@ -357,7 +475,11 @@ def _record(frame: Frame, node: f.Call, api: str, values: dict[str, Value], syst
             names = [name for name in ref[2] if not name.startswith("[")]
             if not names:
                 function = frame.flow.function(ref[0]) if ref[0][1] >= 0 else None
-                offset = 1 if function is not None and function.owner >= 0 and frame.file.family == "typescript" else 0
+                offset = (
+                    1
+                    if function is not None and function.owner >= 0 and frame.file.family == "typescript"
+                    else 0
+                )
                 if function is not None and 0 <= ref[1] - offset < len(function.params):
                     names = [function.params[ref[1] - offset].name]
             quotes = quotes or any(frame.knowledge.is_list_name(name) for name in names)

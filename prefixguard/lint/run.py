@@ -27,7 +27,9 @@ from prefixguard.rulebook import Rulebook
 _PARALLEL_FROM = 300
 """Files with prompt words from which a second process pays for its start."""
 
-_TESTS = re.compile(r"(^|/)(tests?|__tests__|testing|spec|e2e|evals?)/|(^|/)(test_[^/]*|conftest|[^/]*_test)\.py$|\.(test|spec|stories)\.[cm]?[jt]sx?$")
+_TESTS = re.compile(
+    r"(^|/)(tests?|__tests__|testing|spec|e2e|evals?)/|(^|/)(test_[^/]*|conftest|[^/]*_test)\.py$|\.(test|spec|stories)\.[cm]?[jt]sx?$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +88,39 @@ def lint(paths: Iterable[Path], options: Options | None = None, rulebook: Rulebo
     project = Project(files, cache)
     touched = changed.rows(chosen.diff, roots) if chosen.diff is not None else None
     matter = [file for file in project.files if file.may_matter()]
-    problems = [Problem(f.path, 1, 1, f"cannot be read: {f.unreadable}") for f in project.files if f.unreadable]
+    problems = [
+        Problem(f.path, 1, 1, f"cannot be read: {f.unreadable}") for f in project.files if f.unreadable
+    ]
     findings, read = _analysed(project, knowledge, matter, chosen.jobs)
     for file in matter:
         for at in file.module.errors[:3]:
-            problems.append(Problem(file.path, at[0], at[1], "this part could not be parsed; the rest of the file was analysed"))
-    findings = [finding for finding in (_adjusted(f, project, config, roots) for f in findings) if finding is not None]
-    findings = [f for f in findings if _selected(f.code, chosen.select or config.select, (*chosen.ignore, *config.ignore))]
+            problems.append(
+                Problem(
+                    file.path,
+                    at[0],
+                    at[1],
+                    "this part could not be parsed; the rest of the file was analysed",
+                )
+            )
+    findings = [
+        finding for finding in (_adjusted(f, project, config, roots) for f in findings) if finding is not None
+    ]
+    findings = [
+        f
+        for f in findings
+        if _selected(f.code, chosen.select or config.select, (*chosen.ignore, *config.ignore))
+    ]
     findings = _per_file(findings, project, config.per_file_ignores)
     known = frozenset((rulebook or Rulebook()).findings)
     suppressing = {file.index for file in project.files if b"prefixguard:" in file.source}
     kept, suppressed, remarks = suppress.apply(findings, project.files, known, suppressing)
     if touched is not None:
         kept = [finding for finding in kept if changed.touches(touched, project, finding)]
-        remarks = [remark for remark in remarks if changed.holds(touched, project.absolute(project.files[remark.file]), remark.row)]
+        remarks = [
+            remark
+            for remark in remarks
+            if changed.holds(touched, project.absolute(project.files[remark.file]), remark.row)
+        ]
     rows = sum(file.source.count(b"\n") for file in project.files)
     return Report(project, kept, suppressed, remarks, problems, read, len(project.files), rows)
 
@@ -124,7 +145,9 @@ def _analysed(
             gc.enable()
 
 
-def _adjusted(finding: LintFinding, project: Project, config: Config, roots: list[Path]) -> LintFinding | None:
+def _adjusted(
+    finding: LintFinding, project: Project, config: Config, roots: list[Path]
+) -> LintFinding | None:
     """The finding with the project's own severities; code that only tests is remarked on, not failed."""
     wanted = config.severity.get(finding.code)
     if wanted == "off":
@@ -161,7 +184,8 @@ def _per_file(
         finding
         for finding in findings
         if not any(
-            pattern.search(project.files[finding.file].path.as_posix()) and not _selected(finding.code, ("ALL",), codes)
+            pattern.search(project.files[finding.file].path.as_posix())
+            and not _selected(finding.code, ("ALL",), codes)
             for pattern, codes in table
         )
     ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from prefixguard.lint import calls, expressions, requests, walk
+from prefixguard.lint import calls, edits, expressions, requests, walk
 from prefixguard.lint import facts as f
 from prefixguard.lint.knowledge import PROCESS, SESSION, Hook, Sdk, SinkCall, Where, snake
 from prefixguard.lint.summary import Hit, Pending, Sink
@@ -41,7 +41,17 @@ _MODEL_WORDS = re.compile(
 )
 _PARTS = ("system", "tools", "messages", "model", "thinking", "tool_choice", "format", "key", "user")
 _MODELS = re.compile(r"(^|_)(llm|model|chat|chain|agent|runnable|graph|app)", re.IGNORECASE)
-_STARTERS = {"__init__", "__post_init__", "constructor", "main", "setup", "initialize", "__enter__", "__aenter__", "model_post_init"}
+_STARTERS = {
+    "__init__",
+    "__post_init__",
+    "constructor",
+    "main",
+    "setup",
+    "initialize",
+    "__enter__",
+    "__aenter__",
+    "model_post_init",
+}
 
 
 def mentions_models(frame: Frame) -> bool:
@@ -57,7 +67,14 @@ def mentions_models(frame: Frame) -> bool:
 # --- judging a value at a sink -------------------------------------------------
 
 
-def judge(frame: Frame, sink: Sink, value: Value, known: frozenset[Any] = frozenset(), depth: int = 0, position: str = "") -> None:
+def judge(
+    frame: Frame,
+    sink: Sink,
+    value: Value,
+    known: frozenset[Any] = frozenset(),
+    depth: int = 0,
+    position: str = "",
+) -> None:
     """Note each change in a value as a hit; wait for what is not known yet."""
     place = position or sink.position
     for change in value.flat():
@@ -94,7 +111,12 @@ def settled(frame: Frame, sink: Sink, change: Change) -> Change | None:
     scope = frame
     while function is not None and function.kind == "lambda" and scope.scope is not None:
         break
-    if function is not None and function.name in _STARTERS and sink.kind in {"name", "message", "built", "function"} and not frame.loops:
+    if (
+        function is not None
+        and function.name in _STARTERS
+        and sink.kind in {"name", "message", "built", "function"}
+        and not frame.loops
+    ):
         return change.live(SESSION, "constructor")
     if sink.kind == "built" and not _used_here(frame):
         return change.live(SESSION, "constructor")
@@ -107,7 +129,24 @@ def _used_here(frame: Frame) -> bool:
     if function is None:
         return False
     for item in walk.inside(function.body):
-        if isinstance(item, f.Call) and isinstance(item.func, f.Attr) and item.func.name in {"run", "run_sync", "invoke", "ainvoke", "arun", "kickoff", "generate", "stream", "chat", "run_stream", "call"}:
+        if (
+            isinstance(item, f.Call)
+            and isinstance(item.func, f.Attr)
+            and item.func.name
+            in {
+                "run",
+                "run_sync",
+                "invoke",
+                "ainvoke",
+                "arun",
+                "kickoff",
+                "generate",
+                "stream",
+                "chat",
+                "run_stream",
+                "call",
+            }
+        ):
             return True
         if isinstance(item, f.Call) and walk.dotted(item.func).startswith("Runner."):
             return True
@@ -137,14 +176,32 @@ def following(value: Value, change: Change) -> int:
 def called(frame: Frame, value: Value, at: f.At) -> Value:
     """A prompt given as a function is what the function returns, on each use."""
     if isinstance(value.shape, Func) and value.shape.function[1] >= 0:
-        return calls.apply(frame, value.shape.function, value.shape.bound, [], {}, at, "called for each request", value.shape.scope)
+        return calls.apply(
+            frame,
+            value.shape.function,
+            value.shape.bound,
+            [],
+            {},
+            at,
+            "called for each request",
+            value.shape.scope,
+        )
     return value
 
 
 # --- names ---------------------------------------------------------------------
 
 
-def named(frame: Frame, name: str, value: Value, at: f.At, *, attribute: bool = False, owner: str = "", key: bool = False) -> None:
+def named(
+    frame: Frame,
+    name: str,
+    value: Value,
+    at: f.At,
+    *,
+    attribute: bool = False,
+    owner: str = "",
+    key: bool = False,
+) -> None:
     """A value bound to a name, an attribute or a key that says "prompt"."""
     if value.plain and not isinstance(value.shape, Func):
         return
@@ -156,7 +213,15 @@ def named(frame: Frame, name: str, value: Value, at: f.At, *, attribute: bool = 
     if isinstance(value.shape, (External, Instance)) or _is_reply(value):
         return
     confidence = 2 if known.confidence == "high" else 1
-    sink = Sink(known.position, "name", frame.file.index, at, "", confidence, f"becomes `{owner + '.' if owner else ''}{name}`")
+    sink = Sink(
+        known.position,
+        "name",
+        frame.file.index,
+        at,
+        "",
+        confidence,
+        f"becomes `{owner + '.' if owner else ''}{name}`",
+    )
     judge(frame, sink, called(frame, value, at))
 
 
@@ -177,7 +242,9 @@ def keywords(frame: Frame, node: f.Call, given: list[Any], dotted: str, *, built
         last = dotted.rsplit(".", 1)[-1]
         confidence = 2 if known.confidence == "high" else 1
         kind = "built" if built or last[:1].isupper() else "name"
-        sink = Sink(known.position, kind, frame.file.index, arg.value.at, "", confidence, f"is given as `{arg.name}`")
+        sink = Sink(
+            known.position, kind, frame.file.index, arg.value.at, "", confidence, f"is given as `{arg.name}`"
+        )
         judge(frame, sink, called(frame, value, arg.value.at))
 
 
@@ -193,12 +260,19 @@ def built(frame: Frame, node: f.Map, made: Value) -> None:
         judge(frame, sink, content)
         return
     if role is not None:
+        if role.const in {"assistant", "model"}:
+            edits.echoed(frame, node)
         return
+    edits.rewritten_arguments(frame, node)
     for key, value in entries.items():
         known = frame.knowledge.prompt_name(key)
         if known is None or (value.plain and not isinstance(value.shape, Func)):
             continue
-        if known.confidence != "high" and (snake(key) not in {"system", "instructions"} or not mentions_models(frame) or not _request_like(entries)):
+        if known.confidence != "high" and (
+            snake(key) not in {"system", "instructions"}
+            or not mentions_models(frame)
+            or not _request_like(entries)
+        ):
             continue
         at = next((item.at for k, item in node.entries if isinstance(k, f.Lit) and k.value == key), node.at)
         sink = Sink(known.position, "name", frame.file.index, at, "", 1, f"is put under `{key}`")
@@ -206,7 +280,10 @@ def built(frame: Frame, node: f.Map, made: Value) -> None:
 
 
 def _request_like(entries: dict[str, Value]) -> bool:
-    return bool({"messages", "model", "tools", "input", "contents", "prompt", "max_tokens", "maxTokens"} & set(entries))
+    return bool(
+        {"messages", "model", "tools", "input", "contents", "prompt", "max_tokens", "maxTokens"}
+        & set(entries)
+    )
 
 
 def constructed(frame: Frame, node: f.Call, dotted: str, made: Value) -> None:
@@ -251,7 +328,9 @@ def returned(frame: Frame, function: f.FunctionFacts) -> None:
     if known is None or (known.confidence != "high" and not mentions_models(frame)):
         return
     confidence = 1 if known.confidence == "high" else 0
-    sink = Sink("system", "function", frame.file.index, function.at, "", confidence, f"`{function.name}` returns it")
+    sink = Sink(
+        "system", "function", frame.file.index, function.at, "", confidence, f"`{function.name}` returns it"
+    )
     body = value
     if isinstance(value.shape, Items):
         body = mixed(value.children())
@@ -276,14 +355,26 @@ def decorated(frame: Frame, function: f.FunctionFacts, fid: FunctionId) -> None:
                 if summary is None:
                     continue
                 value = summary.returns
-                if known.once and not (isinstance(decorator, f.Call) and any(a.name == "dynamic" for a in decorator.args)):
+                if known.once and not (
+                    isinstance(decorator, f.Call) and any(a.name == "dynamic" for a in decorator.args)
+                ):
                     value = outlive(value, SESSION, "constructor")
-                sink = Sink(known.position, "request", frame.file.index, function.at, sdk.name, 2, f"`@{name}` puts it into the prompt")
+                sink = Sink(
+                    known.position,
+                    "request",
+                    frame.file.index,
+                    function.at,
+                    sdk.name,
+                    2,
+                    f"`@{name}` puts it into the prompt",
+                )
                 for change in value.flat():
                     if change.edit or change.loop_bound:
                         continue
                     trace = (*change.trace, Step(sink.file, sink.at, sink.label))
-                    frame.flow.hits.append(Hit(change, sink, known.position, trace, min(2, change.confidence)))
+                    frame.flow.hits.append(
+                        Hit(change, sink, known.position, trace, min(2, change.confidence))
+                    )
 
 
 def hooked(frame: Frame, key: str, item: f.Function, node: f.Map) -> None:
@@ -308,7 +399,9 @@ def hooked(frame: Frame, key: str, item: f.Function, node: f.Map) -> None:
         for parameter, path, _, value in summary.mutations:
             if parameter == int(index) and path and path[0] in fields and isinstance(value, Value):
                 position = fields[path[0]]
-                sink = Sink(position, "request", frame.file.index, item.at, "", 2, f"`{key}` puts it into `{path[0]}`")
+                sink = Sink(
+                    position, "request", frame.file.index, item.at, "", 2, f"`{key}` puts it into `{path[0]}`"
+                )
                 judge(frame, sink, _each_time(value))
 
 
@@ -355,11 +448,21 @@ def request(frame: Frame, node: f.Call, dotted: str, external: bool, given: list
                 continue
             if not (sink.always or imported(frame, sdk) or (sink.given and set(sink.given) <= named_args)):
                 continue
-            if external and not sink.always and "()" not in dotted and sdk.imports and match == last and "." in dotted and not _of(dotted, sdk):
+            if (
+                external
+                and not sink.always
+                and "()" not in dotted
+                and sdk.imports
+                and match == last
+                and "." in dotted
+                and not _of(dotted, sdk)
+            ):
                 continue
             if sink.given and sdk.name not in {"openai", "anthropic"} and not set(sink.given) & named_args:
                 continue
-            if sink.model_like and not (isinstance(node.func, f.Attr) and _MODELS.search(walk.last_name(node.func.base))):
+            if sink.model_like and not (
+                isinstance(node.func, f.Attr) and _MODELS.search(walk.last_name(node.func.base))
+            ):
                 continue
             if match == "messages.create" and "messages" not in named_args and "model" not in named_args:
                 continue
@@ -368,7 +471,10 @@ def request(frame: Frame, node: f.Call, dotted: str, external: bool, given: list
 
 
 def _of(dotted: str, sdk: Sdk) -> bool:
-    return any(dotted.startswith((wanted.removesuffix("/*") + ".", wanted.removesuffix("/*") + "/")) for wanted in sdk.imports)
+    return any(
+        dotted.startswith((wanted.removesuffix("/*") + ".", wanted.removesuffix("/*") + "/"))
+        for wanted in sdk.imports
+    )
 
 
 def argument_names(frame: Frame, given: list[Any]) -> set[str]:
@@ -377,7 +483,9 @@ def argument_names(frame: Frame, given: list[Any]) -> set[str]:
     for arg, value in given:
         if arg is not None and arg.name:
             names.add(arg.name)
-        elif isinstance(value.shape, Fields) and (arg is None or arg.star == 2 or frame.file.family == "typescript"):
+        elif isinstance(value.shape, Fields) and (
+            arg is None or arg.star == 2 or frame.file.family == "typescript"
+        ):
             names |= set(value.shape.entries)
             if value.shape.spread:
                 names |= {"messages", "model", "input"}
@@ -386,7 +494,9 @@ def argument_names(frame: Frame, given: list[Any]) -> set[str]:
     return names
 
 
-def argument(frame: Frame, given: list[Any], where: Where, order: tuple[str, ...] = ()) -> tuple[Value, f.Expr | None]:
+def argument(
+    frame: Frame, given: list[Any], where: Where, order: tuple[str, ...] = ()
+) -> tuple[Value, f.Expr | None]:
     """The argument that a part of a request is given as: value, and expression when it stands in the call."""
     if where is None:
         return NOTHING, None
@@ -412,7 +522,12 @@ def argument(frame: Frame, given: list[Any], where: Where, order: tuple[str, ...
                 found_value = expressions.attribute(frame, spread, where, f.NOWHERE)
                 if found_value is not NOTHING:
                     return found_value, None
-        elif arg is not None and (arg.star == 2 or frame.file.family == "typescript") and value.refs and not arg.name:
+        elif (
+            arg is not None
+            and (arg.star == 2 or frame.file.family == "typescript")
+            and value.refs
+            and not arg.name
+        ):
             return expressions.attribute(frame, value, where, arg.value.at), None
         elif isinstance(value.shape, Either):
             for option in value.shape.options:
@@ -437,7 +552,10 @@ def _sent(frame: Frame, node: f.Call, sink: SinkCall, sdk: Sdk, given: list[Any]
         if sink.filters:
             return base.but(place=None)
         code = sink.prunes or "PG301"
-        what = {"PG301": "only the newest messages are kept", "PG303": "history is replaced by a summary"}.get(code, "older results are cleared")
+        what = {
+            "PG301": "only the newest messages are kept",
+            "PG303": "history is replaced by a summary",
+        }.get(code, "older results are cleared")
         change = edits.note(frame, code, what, node.at, "threshold" if sink.prunes else None, weak=True)
         return edits.marked(base.but(place=None) if base is not NOTHING else Value(), change)
     values: dict[str, Value] = {}
@@ -449,7 +567,11 @@ def _sent(frame: Frame, node: f.Call, sink: SinkCall, sdk: Sdk, given: list[Any]
         systems.append(argument(frame, given, extra, sink.order)[0])
     if sink.config is not None:
         config, _ = argument(frame, given, sink.config)
-        for name, part in (("system_instruction", "system"), ("systemInstruction", "system"), ("tools", "tools")):
+        for name, part in (
+            ("system_instruction", "system"),
+            ("systemInstruction", "system"),
+            ("tools", "tools"),
+        ):
             inner = expressions.attribute(frame, config, name, node.at) if config is not NOTHING else NOTHING
             if part == "system":
                 systems.append(inner)
@@ -457,7 +579,11 @@ def _sent(frame: Frame, node: f.Call, sink: SinkCall, sdk: Sdk, given: list[Any]
                 values["tools"] = inner
     if sink.options is not None:
         options, _ = argument(frame, given, sink.options)
-        systems.append(expressions.attribute(frame, options, "systemPrompt", node.at) if options is not NOTHING else NOTHING)
+        systems.append(
+            expressions.attribute(frame, options, "systemPrompt", node.at)
+            if options is not NOTHING
+            else NOTHING
+        )
     if sink.template is not None:
         template, _ = argument(frame, given, sink.template)
         return requests.template(frame, node, sink, template)
@@ -471,7 +597,10 @@ def _sent(frame: Frame, node: f.Call, sink: SinkCall, sdk: Sdk, given: list[Any]
             values["messages"] = chat
     requests.sent(frame, node, sink, sdk.name, values, systems, nodes, given)
     if sink.built:
-        return Value(shape=External(f"{sdk.imports[0] if sdk.imports else sdk.name}.{walk.last_name(node.func)}()"), origin="agent")
+        return Value(
+            shape=External(f"{sdk.imports[0] if sdk.imports else sdk.name}.{walk.last_name(node.func)}()"),
+            origin="agent",
+        )
     return Value(origin="reply")
 
 
@@ -484,7 +613,11 @@ def _raw(frame: Frame, node: f.Call, dotted: str, given: list[Any]) -> Value | N
         address = ""
         for arg, _value in given[:2]:
             if arg is not None:
-                texts = [str(item.value) for item in walk.inside(arg.value) if isinstance(item, f.Lit) and isinstance(item.value, str)]
+                texts = [
+                    str(item.value)
+                    for item in walk.inside(arg.value)
+                    if isinstance(item, f.Lit) and isinstance(item.value, str)
+                ]
                 address = next((text for text in texts if pattern.search(text.rstrip("/"))), address)
         if not address:
             continue
@@ -496,20 +629,41 @@ def _raw(frame: Frame, node: f.Call, dotted: str, given: list[Any]) -> Value | N
                 break
         if body is NOTHING and frame.file.family == "typescript" and len(given) > 1:
             body = given[1][1]
-        values = {part: NOTHING for part in _PARTS}
-        for key, part in (("messages", "messages"), ("input", "messages"), ("contents", "messages"), ("system", "system"), ("instructions", "system"), ("systemInstruction", "system"), ("tools", "tools"), ("model", "model")):
-            inner = expressions.attribute(frame, body, key, node.at) if isinstance(body.shape, Fields) else NOTHING
+        values = dict.fromkeys(_PARTS, NOTHING)
+        for key, part in (
+            ("messages", "messages"),
+            ("input", "messages"),
+            ("contents", "messages"),
+            ("system", "system"),
+            ("instructions", "system"),
+            ("systemInstruction", "system"),
+            ("tools", "tools"),
+            ("model", "model"),
+        ):
+            inner = (
+                expressions.attribute(frame, body, key, node.at)
+                if isinstance(body.shape, Fields)
+                else NOTHING
+            )
             if inner is not NOTHING:
                 values[part] = inner
         spec = SinkCall(match=last, api="http")
         if not isinstance(body.shape, Fields) and body.flat():
-            judge(frame, Sink("system", "request", frame.file.index, node.at, "http", 1, "is sent in the request body"), body)
+            judge(
+                frame,
+                Sink(
+                    "system", "request", frame.file.index, node.at, "http", 1, "is sent in the request body"
+                ),
+                body,
+            )
         requests.sent(frame, node, spec, "http", values, [values["system"]], {}, given)
         return Value(origin="reply")
     return None
 
 
-def replayed(frame: Frame, pending: Pending, value: Value, at: f.At, name: str, *, built: bool = False) -> None:
+def replayed(
+    frame: Frame, pending: Pending, value: Value, at: f.At, name: str, *, built: bool = False
+) -> None:
     """A sink of a called function, with the arguments of this call."""
     known = frozenset(change.key for change in pending.value.flat())
     sink = pending.sink
@@ -532,8 +686,38 @@ def varies(frame: Frame, test: f.Expr) -> bool:
         if frame.knowledge.is_list_name(name):
             return True
         plain = snake(name)
-        if plain in {"step", "turn", "iteration", "attempt_count", "n_steps", "last_message", "user_message", "user_input", "query", "question", "last_response", "last_tool", "tool_calls", "token_count", "used_tokens", "needs_reasoning", "is_complex", "complexity", "difficulty", "hard"} and (frame.talking or name not in frame.parameters or plain not in {"attempt_count"}):
-            return frame.talking or plain in {"step", "turn", "iteration", "n_steps", "last_message", "token_count", "used_tokens", "last_response"}
+        if plain in {
+            "step",
+            "turn",
+            "iteration",
+            "attempt_count",
+            "n_steps",
+            "last_message",
+            "user_message",
+            "user_input",
+            "query",
+            "question",
+            "last_response",
+            "last_tool",
+            "tool_calls",
+            "token_count",
+            "used_tokens",
+            "needs_reasoning",
+            "is_complex",
+            "complexity",
+            "difficulty",
+            "hard",
+        } and (frame.talking or name not in frame.parameters or plain not in {"attempt_count"}):
+            return frame.talking or plain in {
+                "step",
+                "turn",
+                "iteration",
+                "n_steps",
+                "last_message",
+                "token_count",
+                "used_tokens",
+                "last_response",
+            }
     for item in walk.inside(test):
         if isinstance(item, f.Call):
             value = frame.lookup(item.func.name) if isinstance(item.func, f.Name) else None

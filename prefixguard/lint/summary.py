@@ -19,6 +19,8 @@ class Loop:
     id: int
     talks: bool
     at: At
+    over: bool = False
+    """It runs over a list of messages."""
 
 
 @dataclass(slots=True)

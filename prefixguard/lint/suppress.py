@@ -47,21 +47,38 @@ def read(file: SourceFile, known: frozenset[str]) -> tuple[list[Suppression], li
         match = _FORM.match(comment.text)
         if match is None:
             remarks.append(
-                Remark(file.index, comment.row, comment.column, f"unknown instruction {comment.text!r}; write ignore[PG101] and a reason")
+                Remark(
+                    file.index,
+                    comment.row,
+                    comment.column,
+                    f"unknown instruction {comment.text!r}; write ignore[PG101] and a reason",
+                )
             )
             continue
         codes = tuple(code.strip() for code in (match[2] or "").split(",") if code.strip())
         bad = [code for code in codes if not _CODE.match(code) or (known and code not in known)]
         for code in bad:
-            remarks.append(Remark(file.index, comment.row, comment.column, f"unknown code {code!r} in a suppression"))
+            remarks.append(
+                Remark(file.index, comment.row, comment.column, f"unknown code {code!r} in a suppression")
+            )
         if not codes:
-            remarks.append(Remark(file.index, comment.row, comment.column, "a suppression needs its codes: ignore[PG101]"))
+            remarks.append(
+                Remark(
+                    file.index, comment.row, comment.column, "a suppression needs its codes: ignore[PG101]"
+                )
+            )
             continue
         if not match[3]:
-            remarks.append(Remark(file.index, comment.row, comment.column, "a suppression needs a reason after its codes"))
+            remarks.append(
+                Remark(
+                    file.index, comment.row, comment.column, "a suppression needs a reason after its codes"
+                )
+            )
         rows: frozenset[int] = frozenset()
         if match[1] == "ignore":
-            rows = frozenset({comment.row, _next_code_row(file, comment.row)} if comment.alone else {comment.row})
+            rows = frozenset(
+                {comment.row, _next_code_row(file, comment.row)} if comment.alone else {comment.row}
+            )
         found.append(Suppression(comment, tuple(c for c in codes if c not in bad), match[3], rows))
     return found, remarks
 
@@ -90,7 +107,9 @@ def apply(
         tables[index], said = read(files[index], known)
         remarks.extend(said)
     for finding in findings:
-        places = [(finding.file, row) for row in range(finding.at[0], min(finding.at[2], finding.at[0] + 3) + 1)]
+        places = [
+            (finding.file, row) for row in range(finding.at[0], min(finding.at[2], finding.at[0] + 3) + 1)
+        ]
         if finding.trace:
             end = finding.trace[-1]
             places.append((end.file, end.at[0]))
@@ -109,6 +128,11 @@ def apply(
             for code in suppression.codes:
                 if code not in suppression.used:
                     remarks.append(
-                        Remark(index, suppression.comment.row, suppression.comment.column, f"unused suppression of {code}")
+                        Remark(
+                            index,
+                            suppression.comment.row,
+                            suppression.comment.column,
+                            f"unused suppression of {code}",
+                        )
                     )
     return kept, suppressed, remarks

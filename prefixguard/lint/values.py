@@ -302,7 +302,9 @@ def join(first: Value, second: Value) -> Value:
         longer, shorter = (first, second) if len(a.parts) >= len(b.parts) else (second, first)
         long_words, short_words = longer.shape.parts, shorter.shape.parts  # type: ignore[union-attr]
         if long_words[: len(short_words)] == short_words:
-            return longer.but(changes=unique((*first.changes, *second.changes)), size=min(first.size, second.size))
+            return longer.but(
+                changes=unique((*first.changes, *second.changes)), size=min(first.size, second.size)
+            )
     options: list[Value] = []
     for value in (first, second):
         shape = value.shape

@@ -156,7 +156,11 @@ def _severity(hit: Hit) -> Severity | None:
         return "info"
     if sink.kind in {"message", "function", "name"} or hit.confidence < 2:
         severity = "warning" if severity == "error" else severity
-    if sink.kind in {"message", "function", "name"} and change.code in {"PG106", "PG108", "PG105", "PG107"} and change.lifetime <= TURN:
+    if (
+        sink.kind in {"message", "function", "name"}
+        and change.code in {"PG106", "PG108", "PG105", "PG107"}
+        and change.lifetime <= TURN
+    ):
         # How often a prompt known by its name is built cannot be seen, and such state is mostly read once.
         return "info"
     return severity
@@ -208,7 +212,9 @@ def _lost(position: str, change: Change) -> str:
         return "the rest of the system text and the whole history"
     if position == "history":
         return "every message behind it"
-    return "the whole prompt" if change.code in {"PG405", "PG508"} else "the messages, and more on some servers"
+    return (
+        "the whole prompt" if change.code in {"PG405", "PG508"} else "the messages, and more on some servers"
+    )
 
 
 def _weak_edit(change: Change, name: str) -> LintFinding:
@@ -234,9 +240,15 @@ def _marks(flow: Flow) -> list[LintFinding]:
     out = []
     for file, at, repeated in dict.fromkeys(flow.marks):
         source = flow.project.files[file].source
-        if not repeated or b'pop("cache_control"' in source or b"pop('cache_control'" in source or b"delete " in source and b"cache_control" in source:
+        if (
+            not repeated
+            or b'pop("cache_control"' in source
+            or b"pop('cache_control'" in source
+            or (b"delete " in source
+            and b"cache_control" in source)
+        ):
             continue
-        if b'del ' in source and b'["cache_control"]' in source.split(b"del ", 1)[1]:
+        if b"del " in source and b'["cache_control"]' in source.split(b"del ", 1)[1]:
             continue
         out.append(
             LintFinding(
@@ -254,7 +266,9 @@ def _side_requests(flow: Flow) -> list[LintFinding]:
     for one in flow.requests:
         if not one["quotes"]:
             continue
-        main = any(other is not one and other["history"] and other["file"] == one["file"] for other in flow.requests)
+        main = any(
+            other is not one and other["history"] and other["file"] == one["file"] for other in flow.requests
+        )
         if not main:
             continue
         out.append(

@@ -12,25 +12,92 @@ from typing import Any
 from prefixguard.lint import facts as f
 from prefixguard.lint.knowledge import Knowledge, snake
 
-_APPENDS = {"append", "extend", "push", "unshift", "insert", "add", "add_message", "addMessage", "append_message"}
-_PLACES = {"i", "idx", "index", "position", "pos", "n", "j", "last", "recent", "cutoff", "cut_off", "boundary", "keep", "age", "distance"}
+_APPENDS = {
+    "append",
+    "extend",
+    "push",
+    "unshift",
+    "insert",
+    "add",
+    "add_message",
+    "addMessage",
+    "append_message",
+}
+_PLACES = {
+    "i",
+    "idx",
+    "index",
+    "position",
+    "pos",
+    "n",
+    "j",
+    "last",
+    "recent",
+    "cutoff",
+    "cut_off",
+    "boundary",
+    "keep",
+    "age",
+    "distance",
+}
 _SIZES = re.compile(
     r"(token|size|length|limit|max|budget|threshold|count|total|chars|bytes|capacity|overflow|exceed|too_long|window|usage|ratio|percent|full|over)"
 )
 
 
+_PLAIN = frozenset({str, int, float, bool})
+
+
+def _parts_of(kind: type[Any]) -> tuple[str, ...]:
+    """The fields of a fact that can hold facts, the last one first."""
+    skipped = {
+        "at",
+        "name",
+        "op",
+        "kind",
+        "annotation",
+        "index",
+        "star",
+        "new",
+        "spec",
+        "module",
+        "alias",
+        "level",
+        "spread",
+    }
+    return tuple(field for field in reversed(kind.__struct_fields__) if field not in skipped)
+
+
+_PARTS: dict[type[Any], tuple[str, ...]] = {
+    kind: _parts_of(kind)
+    for kind in (
+        f.Lit, f.Name, f.Attr, f.Index, f.Slice, f.Call, f.Text, f.Format, f.Seq, f.Map, f.Spread, f.Op, f.Choice,
+        f.Comp, f.Function, f.Assigned, f.Yield, f.Assign, f.Do, f.Return, f.If, f.Loop, f.Try, f.Stop, f.Delete,
+        f.Define, f.DefineClass, f.Import, f.Arg, f.Clause,
+    )
+}  # fmt: skip
+_PARTS[f.Lit] = _PARTS[f.Name] = ()
+
+
 def inside(node: Any) -> Iterator[Any]:
     """Every fact in a fact or list of facts, the given one first; functions are not entered."""
     stack = [node]
+    pop, push = stack.pop, stack.append
     while stack:
-        item = stack.pop()
-        if isinstance(item, (list, tuple)):
+        item = pop()
+        kind = item.__class__
+        if kind is list or kind is tuple:
             stack.extend(reversed(item))
-        elif isinstance(item, f.Fact):
+            continue
+        fields = _PARTS.get(kind)
+        if fields is None:
+            continue
+        if kind is not f.Arg and kind is not f.Clause:
             yield item
-            stack.extend(getattr(item, field) for field in reversed(item.__struct_fields__) if field != "at")
-        elif isinstance(item, (f.Arg, f.Clause)):
-            stack.extend(getattr(item, field) for field in reversed(item.__struct_fields__))
+        for field in fields:
+            part = getattr(item, field)
+            if part is not None and part.__class__ not in _PLAIN:
+                push(part)
 
 
 def names(node: Any) -> set[str]:
@@ -98,8 +165,16 @@ def has_role(node: Any) -> bool:
     return False
 
 
-def talks(body: list[f.Stmt], knowledge: Knowledge) -> bool:
-    """Whether a loop adds to a list of messages: a conversation, not a retry."""
+_ASKS = re.compile(
+    r"^(a?create|a?complet\w*|a?generat\w*|a?invoke|a?chat|ask|a?query|a?predict|respond|kickoff|a?stream\w*|a?run\w*|step|turn|call|input)$"
+    r"|llm|model|complet|agent|respon|request|_turn|_step|Llm|Model|Turn|Step",
+)
+
+
+def talks(body: list[f.Stmt], knowledge: Knowledge, *, endless: bool) -> bool:
+    """Whether a loop adds to a list of messages and asks a model: a conversation, not a retry or a conversion."""
+    if not endless and not any(isinstance(item, f.Call) and _ASKS.search(last_name(item.func)) for item in inside(body)):
+        return False
     for item in inside(body):
         if isinstance(item, f.Call) and isinstance(item.func, f.Attr) and item.func.name in _APPENDS:
             if knowledge.is_list_name(last_name(item.func.base)) or has_role([a.value for a in item.args]):
@@ -147,7 +222,9 @@ def is_size_test(test: Any) -> bool:
             name = snake(last_name(item.func))
             if name.startswith(("is_", "should_", "needs_", "exceeds", "has_", "over_", "check_", "must_")):
                 return True
-        elif isinstance(item, (f.Name, f.Attr)) and snake(item.name).startswith(("should_", "needs_", "exceeds", "is_over")):
+        elif isinstance(item, (f.Name, f.Attr)) and snake(item.name).startswith(
+            ("should_", "needs_", "exceeds", "is_over")
+        ):
             return True
     return False
 
@@ -157,13 +234,18 @@ def is_place_test(test: Any, indexes: set[str]) -> bool:
     for item in inside(test):
         if isinstance(item, f.Op) and item.op.startswith("compare:"):
             for part in inside(item.operands):
-                if isinstance(part, (f.Name, f.Attr)) and (part.name in indexes or snake(part.name) in _PLACES):
+                if isinstance(part, (f.Name, f.Attr)) and (
+                    part.name in indexes or snake(part.name) in _PLACES
+                ):
                     return True
-                if isinstance(part, f.Call) and last_name(part.func) in {"len"}:
-                    return True
-                if isinstance(part, f.Attr) and part.name == "length":
-                    return True
-        elif isinstance(item, (f.Name,)) and snake(item.name) in {"is_last", "is_old", "is_recent", "old", "stale", "is_stale"}:
+        elif isinstance(item, (f.Name,)) and snake(item.name) in {
+            "is_last",
+            "is_old",
+            "is_recent",
+            "old",
+            "stale",
+            "is_stale",
+        }:
             return True
     return False
 
@@ -185,7 +267,10 @@ def is_none_test(test: f.Expr) -> str:
             return dotted(test.operands[0])
         if test.op in {"compare:is", "compare:==", "==", "===", "compare:===", "compare:not in", "not in"}:
             for operand in test.operands:
-                if isinstance(operand, (f.Name, f.Attr, f.Index)) and dotted(operand) not in {"undefined", "null"}:
+                if isinstance(operand, (f.Name, f.Attr, f.Index)) and dotted(operand) not in {
+                    "undefined",
+                    "null",
+                }:
                     return dotted(operand)
         if test.op in {"or", "||", "and", "&&"}:
             for operand in test.operands:

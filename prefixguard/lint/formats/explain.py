@@ -11,14 +11,28 @@ def explained(code: str, rulebook: Rulebook) -> str:
     rule = rulebook.findings.get(code)
     if rule is None:
         known = ", ".join(list(rulebook.findings)[:4])
-        raise InputError(f"--explain: {code!r} is not in the catalogue; known codes are {known}, ... (`prefixguard rules` lists them)")
+        raise InputError(
+            f"--explain: {code!r} is not in the catalogue; known codes are {known}, ... (`prefixguard rules` lists them)"
+        )
     out = [f"{rule.code} {rule.name}: {rule.title}", ""]
-    out.append(f"Severity {rule.severity}; seen by {', '.join(rule.seen_by)}" + ("; can be deliberate." if rule.can_be_deliberate else "."))
+    out.append(
+        f"Severity {rule.severity}; seen by {', '.join(rule.seen_by)}"
+        + ("; can be deliberate." if rule.can_be_deliberate else ".")
+    )
     out.extend(["", "Why", rule.why.strip(), "", "What to do", rule.mend.strip()])
     for api, text in rule.mend_for.items():
         out.extend(["", f"With {api}:", text.strip()])
     for example in rule.examples:
-        out.extend(["", f"Faulty ({example.language}):", _indented(example.bad), "", "Mended:", _indented(example.good)])
+        out.extend(
+            [
+                "",
+                f"Faulty ({example.language}):",
+                _indented(example.bad),
+                "",
+                "Mended:",
+                _indented(example.good),
+            ]
+        )
     return "\n".join(out)
 
 

@@ -49,4 +49,6 @@ def entry(report: Report, finding: LintFinding, rulebook: Rulebook) -> dict[str,
 
 def printed(report: Report, rulebook: Rulebook) -> str:
     """The whole report."""
-    return json.dumps([entry(report, finding, rulebook) for finding in report.findings], indent=2, ensure_ascii=False)
+    return json.dumps(
+        [entry(report, finding, rulebook) for finding in report.findings], indent=2, ensure_ascii=False
+    )

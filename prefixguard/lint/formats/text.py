@@ -48,7 +48,10 @@ def _finding(report: Report, finding: LintFinding, rulebook: Rulebook) -> list[s
     steps = _way(report, finding)
     if steps:
         out.append("  way:  " + "\n        ".join(steps))
-    out.append(f"  lost: {finding.lost}" + (f" (confidence {finding.confidence})" if finding.confidence != "high" else ""))
+    out.append(
+        f"  lost: {finding.lost}"
+        + (f" (confidence {finding.confidence})" if finding.confidence != "high" else "")
+    )
     price = _price(finding)
     if price:
         out.append(f"  note: {price}")
@@ -83,8 +86,12 @@ def _way(report: Report, finding: LintFinding) -> list[str]:
 
 
 def _summary(report: Report) -> str:
-    counts = {name: sum(1 for f in report.findings if f.severity == name) for name in ("error", "warning", "info")}
-    said = ", ".join(f"{n} {name}{'s' if n != 1 and name != 'info' else ''}" for name, n in counts.items() if n)
+    counts = {
+        name: sum(1 for f in report.findings if f.severity == name) for name in ("error", "warning", "info")
+    }
+    said = ", ".join(
+        f"{n} {name}{'s' if n != 1 and name != 'info' else ''}" for name, n in counts.items() if n
+    )
     tail = f" in {report.seen} file{'s' if report.seen != 1 else ''}"
     if report.suppressed:
         tail += f"; {len(report.suppressed)} suppressed"

@@ -15,7 +15,7 @@ import tree_sitter_python
 from tree_sitter import Language, Node, Parser
 
 from prefixguard.lint import facts as f
-from prefixguard.lint.frontends.tree import at, comments, errors, text
+from prefixguard.lint.frontends.tree import at, character, comments, errors, text
 
 
 @cache
@@ -51,7 +51,7 @@ def _unescape(raw: str) -> str:
             return _SIMPLE[code]
         if code[0] in "xuU":
             number = int(code[1:], 16)
-            return chr(number) if number < 0x110000 else "?"
+            return character(number)
         return chr(int(code, 8)) if code[0].isdigit() else match[0]
 
     return _ESCAPE.sub(one, raw) if "\\" in raw else raw
@@ -316,7 +316,8 @@ class _Lowering:
         for child in node.named_children:
             if child.type == "aliased_import":
                 self._imported(
-                    f.Import(at(child), text(child.child_by_field_name("name")), "", self.alias_of(child)), out
+                    f.Import(at(child), text(child.child_by_field_name("name")), "", self.alias_of(child)),
+                    out,
                 )
             elif child.type == "dotted_name":
                 self._imported(f.Import(at(child), text(child), "", ""), out)
@@ -459,7 +460,9 @@ class _Lowering:
     def _operator(self, node: Node) -> f.Expr:
         operator = node.child_by_field_name("operator")
         return f.Op(
-            at(node), text(operator) if operator else "?", [self.field(node, "left"), self.field(node, "right")]
+            at(node),
+            text(operator) if operator else "?",
+            [self.field(node, "left"), self.field(node, "right")],
         )
 
     def _compare(self, node: Node) -> f.Expr:
@@ -472,7 +475,11 @@ class _Lowering:
 
     def _unary(self, node: Node) -> f.Expr:
         value = self.field(node, "argument")
-        if isinstance(value, f.Lit) and isinstance(value.value, (int, float)) and node.children[0].type == "-":
+        if (
+            isinstance(value, f.Lit)
+            and isinstance(value.value, (int, float))
+            and node.children[0].type == "-"
+        ):
             return f.Lit(at(node), -value.value)
         return f.Op(at(node), "u" + node.children[0].type, [value])
 

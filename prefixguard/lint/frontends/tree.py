@@ -18,10 +18,15 @@ def at(node: Node) -> At:
     return (start[0] + 1, start[1] + 1, end[0] + 1, end[1] + 1)
 
 
-def text(node: Node) -> str:
-    """The source text of a node."""
-    raw = node.text
+def text(node: Node | None) -> str:
+    """The source text of a node; "" for none."""
+    raw = node.text if node is not None else None
     return raw.decode("utf-8", "replace") if raw else ""
+
+
+def character(number: int) -> str:
+    """The character of a code point; the replacement character where there is none (half a surrogate pair)."""
+    return chr(number) if number < 0xD800 or 0xDFFF < number < 0x110000 else "\ufffd"
 
 
 def errors(root: Node, limit: int = 20) -> list[At]:

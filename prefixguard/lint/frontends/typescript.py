@@ -14,7 +14,7 @@ import tree_sitter_typescript
 from tree_sitter import Language, Node, Parser
 
 from prefixguard.lint import facts as f
-from prefixguard.lint.frontends.tree import at, comments, errors, text
+from prefixguard.lint.frontends.tree import at, character, comments, errors, text
 
 
 @cache
@@ -52,7 +52,7 @@ def _unescape(raw: str) -> str:
             return _SIMPLE[code]
         if code[0] in "ux" and len(code) > 1:
             number = int(code[1:].strip("{}"), 16)
-            return chr(number) if number < 0x110000 else "?"
+            return character(number)
         return code
 
     return _ESCAPE.sub(one, raw) if "\\" in raw else raw
@@ -153,7 +153,9 @@ class _Lowering:
             noted = text(note).lstrip(": ") if note else ""
             if value is None:
                 if noted:
-                    out.append(f.Assign(at(child), [self.pattern(name)], f.Lit(at(child), None), "declare", noted))
+                    out.append(
+                        f.Assign(at(child), [self.pattern(name)], f.Lit(at(child), None), "declare", noted)
+                    )
                 continue
             made = self.expr(value)
             if isinstance(made, f.Call) and isinstance(made.func, f.Name) and made.func.name == "require":
@@ -161,6 +163,7 @@ class _Lowering:
                     continue
             if isinstance(made, f.Function) and name.type == "identifier":
                 self.functions[made.index].name = text(name)
+                self.functions[made.index].kind = "function"
                 out.append(f.Define(at(child), text(name), made.index))
                 continue
             out.append(f.Assign(at(child), [self.pattern(name)], made, "=", noted))
@@ -235,7 +238,9 @@ class _Lowering:
 
     def _while(self, node: Node, out: list[f.Stmt]) -> None:
         out.append(
-            f.Loop(at(node), None, self.field(node, "condition"), self.body_of(node.child_by_field_name("body")))
+            f.Loop(
+                at(node), None, self.field(node, "condition"), self.body_of(node.child_by_field_name("body"))
+            )
         )
 
     def _switch(self, node: Node, out: list[f.Stmt]) -> None:
@@ -320,8 +325,14 @@ class _Lowering:
                     params.append(f.Param(f"{{{len(params)}}}", fields=self._pattern_fields(child)))
                 elif child.type == "assignment_pattern":
                     left = child.child_by_field_name("left")
-                    name = text(left) if left is not None and left.type == "identifier" else f"{{{len(params)}}}"
-                    fields = self._pattern_fields(left) if left is not None and left.type == "object_pattern" else []
+                    name = (
+                        text(left) if left is not None and left.type == "identifier" else f"{{{len(params)}}}"
+                    )
+                    fields = (
+                        self._pattern_fields(left)
+                        if left is not None and left.type == "object_pattern"
+                        else []
+                    )
                     params.append(f.Param(name, self.field(child, "right"), fields=fields))
                 elif child.type == "rest_pattern":
                     params.append(f.Param(text(child).lstrip("."), star=1))
@@ -431,7 +442,9 @@ class _Lowering:
             if pattern is not None and pattern.type == "identifier":
                 name = text(pattern)
                 place = at(child)
-                extra.append(f.Assign(place, [f.Attr(place, f.Name(place, "this"), name)], f.Name(place, name)))
+                extra.append(
+                    f.Assign(place, [f.Attr(place, f.Name(place, "this"), name)], f.Name(place, name))
+                )
                 if note is not None:
                     made.annotations.setdefault(name, text(note).lstrip(": "))
         self.functions[number].body[:0] = extra
@@ -534,7 +547,9 @@ class _Lowering:
                         entries.append((f.Lit(at(child), text(left)), f.Name(at(child), text(left))))
             return f.Map(at(node), entries)
         if kind == "array_pattern":
-            return f.Seq(at(node), "tuple", [self.pattern(c) for c in node.named_children if c.type != "comment"])
+            return f.Seq(
+                at(node), "tuple", [self.pattern(c) for c in node.named_children if c.type != "comment"]
+            )
         if kind == "assignment_pattern":
             left = node.child_by_field_name("left")
             return self.pattern(left) if left is not None else f.Lit(at(node), None)
@@ -575,7 +590,12 @@ class _Lowering:
         return f.Call(at(node), func, self.arguments(arguments))
 
     def _new(self, node: Node) -> f.Expr:
-        return f.Call(at(node), self.field(node, "constructor"), self.arguments(node.child_by_field_name("arguments")), new=True)
+        return f.Call(
+            at(node),
+            self.field(node, "constructor"),
+            self.arguments(node.child_by_field_name("arguments")),
+            new=True,
+        )
 
     def arguments(self, node: Node | None) -> list[f.Arg]:
         args: list[f.Arg] = []
@@ -630,14 +650,21 @@ class _Lowering:
 
     def _ternary(self, node: Node) -> f.Expr:
         return f.Choice(
-            at(node), self.field(node, "condition"), self.field(node, "consequence"), self.field(node, "alternative")
+            at(node),
+            self.field(node, "condition"),
+            self.field(node, "consequence"),
+            self.field(node, "alternative"),
         )
 
     def _array(self, node: Node) -> f.Expr:
         return f.Seq(at(node), "list", [self.expr(c) for c in node.named_children if c.type != "comment"])
 
     def _spread(self, node: Node) -> f.Expr:
-        return f.Spread(at(node), self.expr(node.named_children[0])) if node.named_children else f.Lit(at(node), None)
+        return (
+            f.Spread(at(node), self.expr(node.named_children[0]))
+            if node.named_children
+            else f.Lit(at(node), None)
+        )
 
     def _object(self, node: Node) -> f.Expr:
         entries: list[tuple[f.Expr | None, f.Expr]] = []
@@ -650,7 +677,11 @@ class _Lowering:
                     continue
                 made = self.expr(value)
                 label = self.key(key)
-                if isinstance(made, f.Function) and isinstance(label, f.Lit) and not self.functions[made.index].name:
+                if (
+                    isinstance(made, f.Function)
+                    and isinstance(label, f.Lit)
+                    and not self.functions[made.index].name
+                ):
                     self.functions[made.index].name = str(label.value)
                 entries.append((label, made))
             elif kind == "shorthand_property_identifier":
@@ -660,7 +691,9 @@ class _Lowering:
             elif kind == "method_definition":
                 name = child.child_by_field_name("name")
                 label_text = text(name).strip("'\"") if name else ""
-                entries.append((f.Lit(at(child), label_text), f.Function(at(child), self.function(child, label_text))))
+                entries.append(
+                    (f.Lit(at(child), label_text), f.Function(at(child), self.function(child, label_text)))
+                )
         return f.Map(at(node), entries)
 
     def key(self, node: Node) -> f.Expr:
@@ -691,7 +724,9 @@ class _Lowering:
 
     def _yield(self, node: Node) -> f.Expr:
         children = node.named_children
-        return f.Yield(at(node), self.expr(children[0]) if children else None, any(c.type == "*" for c in node.children))
+        return f.Yield(
+            at(node), self.expr(children[0]) if children else None, any(c.type == "*" for c in node.children)
+        )
 
     def _nothing(self, node: Node) -> f.Expr:
         return f.Lit(at(node), None)
