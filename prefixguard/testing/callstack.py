@@ -12,6 +12,8 @@ from types import FrameType
 
 type Line = tuple[str, int, str]
 """File, row from 1, function."""
+type _Frame = tuple[str, int, str, str]
+"""The same, and the module."""
 
 DEPTH = 6
 """Lines of the user's code that are kept, the innermost first."""
@@ -21,6 +23,8 @@ ORIGIN_DEPTH = 12
 _LIBRARIES = frozenset(
     {"anthropic", "openai", "httpx", "httpx2", "httpcore", "httpcore2", "pytest", "_pytest"}
 )
+_LOOPS = frozenset({"asyncio.events", "asyncio.base_events", "asyncio.runners", "uvloop"})
+"""Below a frame of these stands who started the event loop, not who made the call."""
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _OURS = str(Path(__file__).parents[1]) + os.sep
 _STANDARD = tuple(
@@ -39,18 +43,25 @@ def user_lines(root: Path) -> tuple[Line, ...]:
     A coroutine of an SDK that was handed to `asyncio.gather` or `create_task`
     runs without the user's frames; then the lines are those that made it.
     """
-    lines = tuple(_lines(_frames(sys._getframe(1)), root))
-    return lines or tuple(_lines(_origin(), root))
+    task: list[_Frame] = []
+    below: list[_Frame] = []
+    current = task
+    for frame in _frames(sys._getframe(1)):
+        if frame[3] in _LOOPS:
+            current = below
+        current.append(frame)
+    lines = [*_lines(task, root)] or [*_lines(_origin(), root)]
+    return tuple([*lines, *_lines(below, root)][:DEPTH])
 
 
-def _frames(frame: FrameType | None) -> Iterator[tuple[str, int, str, str]]:
+def _frames(frame: FrameType | None) -> Iterator[_Frame]:
     while frame is not None:
         code = frame.f_code
         yield code.co_filename, frame.f_lineno, code.co_name, str(frame.f_globals.get("__name__", ""))
         frame = frame.f_back
 
 
-def _origin() -> Iterator[tuple[str, int, str, str]]:
+def _origin() -> Iterator[_Frame]:
     try:
         task = asyncio.current_task()
     except RuntimeError:
@@ -59,15 +70,11 @@ def _origin() -> Iterator[tuple[str, int, str, str]]:
         yield filename, row, function, ""
 
 
-def _lines(frames: Iterable[tuple[str, int, str, str]], root: Path) -> Iterator[Line]:
-    count = 0
+def _lines(frames: Iterable[_Frame], root: Path) -> Iterator[Line]:
     for filename, row, function, module in frames:
         if module.partition(".")[0] in _LIBRARIES or not _is_users(filename):
             continue
         yield _relative(filename, root), row, function
-        count += 1
-        if count == DEPTH:
-            return
 
 
 def _is_users(filename: str) -> bool:

@@ -12,6 +12,7 @@ import importlib.abc
 import importlib.util
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextvars import ContextVar
 from importlib.machinery import ModuleSpec
 from time import perf_counter, time
 from types import ModuleType
@@ -123,7 +124,11 @@ class Listener(Protocol):
 
 
 _listeners: list[Listener] = []
-_patched: dict[type, tuple[Any, Any]] = {}
+_patched: set[type] = set()
+_ORIGINAL = "_prefixguard_original"
+"""Attribute of our own functions: the client's function that they stand for."""
+_inside: ContextVar[bool] = ContextVar("prefixguard_inside", default=False)
+"""Set while a request is on its way through one of our functions, in case there are two on its way."""
 
 
 def listen(listener: Listener) -> None:
@@ -150,9 +155,10 @@ def stop(listener: Listener) -> None:
         sys.meta_path.remove(_watch)
     if hasattr(sys, "set_coroutine_origin_tracking_depth"):
         sys.set_coroutine_origin_tracking_depth(_Tracking.before)
-    for client, (ours, original) in _patched.items():
+    for client in _patched:
         # Somebody else may have put their own function over ours; it stays, and ours lets everything pass.
-        if client.__dict__.get("send") is ours:
+        original = getattr(client.__dict__.get("send"), _ORIGINAL, None)
+        if original is not None:
             client.send = original  # type: ignore[attr-defined]
     _patched.clear()
 
@@ -195,10 +201,11 @@ def _patch(module: ModuleType) -> None:
         client = getattr(module, name, None)
         if client is None or client in _patched:
             continue
-        original = client.send
-        ours = make(module, original)
-        _patched[client] = (ours, original)
-        client.send = ours
+        _patched.add(client)
+        if not hasattr(client.send, _ORIGINAL):
+            ours = make(module, client.send)
+            setattr(ours, _ORIGINAL, client.send)
+            client.send = ours
 
 
 def _sync_send(module: ModuleType, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -208,12 +215,15 @@ def _sync_send(module: ModuleType, original: Callable[..., Any]) -> Callable[...
         calls = _begin(request)
         if not calls:
             return original(self, request, *args, **kwargs)
+        token = _inside.set(True)
         try:
             response = original(self, request, *args, **kwargs)
         except BaseException:
             for call in calls:
                 call.failed()
             raise
+        finally:
+            _inside.reset(token)
         _answered(calls, response, tee)
         return response
 
@@ -227,12 +237,15 @@ def _async_send(module: ModuleType, original: Callable[..., Any]) -> Callable[..
         calls = _begin(request)
         if not calls:
             return await original(self, request, *args, **kwargs)
+        token = _inside.set(True)
         try:
             response = await original(self, request, *args, **kwargs)
         except BaseException:
             for call in calls:
                 call.failed()
             raise
+        finally:
+            _inside.reset(token)
         _answered(calls, response, tee)
         return response
 
@@ -240,7 +253,7 @@ def _async_send(module: ModuleType, original: Callable[..., Any]) -> Callable[..
 
 
 def _begin(request: Any) -> list[Call]:
-    if not _listeners:
+    if not _listeners or _inside.get():
         return []
     try:
         body = bytes(request.content)
