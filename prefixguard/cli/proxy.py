@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -14,6 +15,9 @@ import msgspec
 from prefixguard.errors import MissingExtraError
 from prefixguard.proxy.options import host_and_port, named_targets, proxy_folder
 from prefixguard.proxy.upstreams import parse_target
+
+if TYPE_CHECKING:
+    from prefixguard.proxy.serve import Settings
 
 
 @click.command(name="proxy")
@@ -91,12 +95,11 @@ def command(
     run(_serve(settings, json=form == "json", quiet=quiet))
 
 
-async def _serve(settings: object, *, json: bool, quiet: bool) -> None:
+async def _serve(settings: Settings, *, json: bool, quiet: bool) -> None:
     from prefixguard.proxy.frames import Event
     from prefixguard.proxy.live import Printer, Tally, ending, wants_color
-    from prefixguard.proxy.serve import Proxy, Settings
+    from prefixguard.proxy.serve import Proxy
 
-    assert isinstance(settings, Settings)
     printer = Printer(sys.stdout, color=wants_color(sys.stdout), json=json)
     tally = Tally()
 
@@ -120,10 +123,12 @@ async def _serve(settings: object, *, json: bool, quiet: bool) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
     await proxy.start()
+    variables = _variables(proxy.url, settings)
     if json:
-        printer.line(_listening(proxy.url, proxy.store_name))
+        opening = {"type": "listening", "url": proxy.url, "store": proxy.store_name, "pid": os.getpid()}
+        printer.line(msgspec.json.encode({**opening, "environment": variables}).decode())
     else:
-        for line in _opening(proxy.url, proxy.store_name, settings):
+        for line in _opening(proxy.url, proxy.store_name, variables):
             printer.line(line)
     await stopping.wait()
     await proxy.stop(
@@ -136,24 +141,26 @@ async def _serve(settings: object, *, json: bool, quiet: bool) -> None:
     printer.close([stopped] if json else ending(tally, health))
 
 
-def _listening(url: str, store: str) -> str:
-    return msgspec.json.encode({"type": "listening", "url": url, "store": store, "pid": os.getpid()}).decode()
-
-
-def _opening(url: str, store: str, settings: object) -> list[str]:
+def _variables(url: str, settings: Settings) -> dict[str, str]:
     from prefixguard.proxy.authority import ensure_authority, write_bundle
     from prefixguard.proxy.environment import base_url_variables, forward_variables
-    from prefixguard.proxy.serve import Settings
     from prefixguard.proxy.upstreams import read_upstreams
 
-    assert isinstance(settings, Settings)
-    if settings.mode == "forward":
-        folder = settings.folder / "authority"
-        certificate = ensure_authority(folder)
-        bundle = write_bundle(folder, certificate, settings.environ)
-        variables = forward_variables(url, bundle, certificate, settings.environ)
-    else:
-        variables = base_url_variables(read_upstreams(), url)
-    lines = [f"listening on {url}", f"recording to {store}", "point your agent here:"]
-    lines += [f"  export {name}={value}" for name, value in variables.items()]
-    return [*lines, "stop with Ctrl-C", ""]
+    if settings.mode == "base-url":
+        return base_url_variables(read_upstreams(), url)
+    folder = settings.folder / "authority"
+    certificate = ensure_authority(folder)
+    bundle = write_bundle(folder, certificate, settings.environ)
+    return forward_variables(url, bundle, certificate, settings.environ)
+
+
+def _opening(url: str, store: str, variables: dict[str, str]) -> list[str]:
+    exports = [f"  export {name}={value}" for name, value in variables.items()]
+    return [
+        f"listening on {url}",
+        f"recording to {store}",
+        "point your agent here:",
+        *exports,
+        "stop with Ctrl-C",
+        "",
+    ]
