@@ -89,6 +89,14 @@ class LlamaCpp:
             raise ServerError(f"{self.url}/apply-template answered without a prompt")
         return prompt
 
+    def clear(self) -> None:
+        """Fills the slot with what no conversation begins with, so that the next prompt reads nothing.
+
+        For servers with one slot that are ours: it takes the cache from whoever uses it.
+        """
+        ids = self.tokenize("~ ~ ~", begin=False)
+        self._client.post("/completion", {"prompt": ids.tolist(), "n_predict": 0})
+
     # What the server made of an exchange -----------------------------------------------------------
 
     def render(self, exchange: Exchange) -> Rendered | None:

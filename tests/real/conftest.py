@@ -10,6 +10,7 @@ import pytest
 
 from prefixguard.engines import LaunchedServer, launch
 from prefixguard.engines.binaries import candidates
+from prefixguard.engines.client import JsonClient
 from prefixguard.errors import ServerError
 from tests.real.tiny_model import write_tiny_llama
 
@@ -67,3 +68,8 @@ class Servers:
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     with ExitStack() as closing:
         yield Servers(tmp_path_factory.mktemp("model"), closing)
+
+
+def emptied(server: LaunchedServer) -> None:
+    """Fills the server's slot with what no conversation begins with."""
+    JsonClient(server.url).post("/completion", {"prompt": [5, 6, 7], "n_predict": 1})

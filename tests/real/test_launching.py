@@ -18,8 +18,6 @@ from prefixguard.engines.client import JsonClient
 from prefixguard.errors import ServerError
 from tests.real.conftest import Servers
 
-FAKE = Candidate("fake", (sys.executable, "-c"))
-
 
 def alive(pid: int) -> bool:
     """Whether a process runs; one that has ended but was not yet waited for does not."""
@@ -109,10 +107,7 @@ def test_a_server_that_does_not_start_says_why(servers: Servers, script: str, wh
     broken = Candidate("broken", (sys.executable, "-c", script))
     with pytest.raises(ServerError) as error:
         launch(servers.model, binary=broken)
-    assert (
-        str(error.value)
-        == f"no llama.cpp server could be started: broken: {error.value.args[0].split(': ', 2)[2]}"
-    )
+    assert str(error.value).startswith("no llama.cpp server could be started: broken: ")
     assert why in str(error.value)
     assert "\n" not in str(error.value)
 

@@ -14,12 +14,11 @@ import httpx2
 import pytest
 
 from prefixguard.engines import LaunchedServer
-from prefixguard.engines.client import JsonClient
 from prefixguard.exchange import Exchange, Rendered
 from prefixguard.rendering.ids import common_prefix
 from prefixguard.wire.streams import assemble
 from tests.real.changes import CHANGES
-from tests.real.conftest import BUILDS, Servers
+from tests.real.conftest import BUILDS, Servers, emptied
 from tests.real.dialogue import Agent, agent_for
 
 
@@ -52,11 +51,6 @@ class Slot:
         cached = min(common_prefix(self.state, rendered.prompt), len(rendered.prompt) - 1)
         self.state = rendered.prompt + (rendered.reply or array("i"))
         return cached
-
-
-def emptied(server: LaunchedServer) -> None:
-    """Fills the server's slot with what no conversation begins with."""
-    JsonClient(server.url).post("/completion", {"prompt": [5, 6, 7], "n_predict": 1})
 
 
 def recorded(
