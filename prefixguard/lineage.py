@@ -20,15 +20,17 @@ from prefixguard.tokens.counter import Counter
 from prefixguard.tokens.layout import common_length
 from prefixguard.working_set import WorkingSet
 
-type Relation = Literal["linked", "retry", "prefix", "echo", "raw", "overlap", "quoted"]
+type Relation = Literal["linked", "retry", "prefix", "echo", "raw", "overlap", "quoted", "summary"]
 
 _RANK: dict[Relation, int] = {
-    "linked": 4, "retry": 3, "prefix": 2, "echo": 2, "raw": 2, "overlap": 1, "quoted": 0,
+    "linked": 4, "retry": 3, "prefix": 2, "echo": 2, "raw": 2, "overlap": 1, "quoted": 0, "summary": 0,
 }  # fmt: skip
 LEAST_KEY_TOKENS = 8
 """Shorter segments ("yes", "ok") say nothing of where they come from."""
 LEAST_OVERLAP = 32
 LEAST_QUOTED = 256
+LEAST_SUMMARY = 120
+"""Characters of a reply that must stand in a new message to show that it is a summary."""
 _POSTINGS = 64
 _CANDIDATES = 24
 
@@ -117,7 +119,7 @@ class Lineage:
 
     def __init__(self, in_use: WorkingSet | None = None) -> None:
         self._in_use = in_use or WorkingSet()
-        self._postings: dict[tuple[str, bytes], list[Node]] = {}
+        self._postings: dict[str, dict[bytes, Node | list[Node]]] = {}
         self._recent: dict[str, list[Node]] = {}
         self._links: dict[str, Node] = {}
         self._tips: dict[tuple[str, int], Node] = {}
@@ -134,7 +136,7 @@ class Lineage:
         if match is None and fresh.keyed:
             match = self._best(fresh, fresh.pool, only=("echo", "prefix", "raw", "retry"))
         if match is None:
-            match = self._quoted(fresh)
+            match = self._quoted(fresh) or self._summarised(fresh)
         return match
 
     def _best(self, fresh: Node, scope: str, only: tuple[Relation, ...] = ()) -> Match | None:
@@ -154,14 +156,15 @@ class Lineage:
         seen: set[int] = set()
         alikes = fresh.alikes
         found = 0
+        index = self._postings.get(scope, {})
         for i in range(len(alikes) - 1, -1, -1):
             if fresh.weights[i] < LEAST_KEY_TOKENS:
                 continue
-            postings = self._postings.get((scope, alikes[i]))
-            if not postings:
+            posted = index.get(alikes[i])
+            if posted is None:
                 continue
             found += 1
-            for node in reversed(postings[-4:]):
+            for node in reversed(posted[-4:]) if isinstance(posted, list) else (posted,):
                 for candidate in (node, self._tips.get((node.session, node.thread), node)):
                     if candidate.index not in seen:
                         seen.add(candidate.index)
@@ -245,6 +248,16 @@ class Lineage:
                 best = Match(node, "quoted", False, quoted, False, 0)
         return best
 
+    def _summarised(self, fresh: Node) -> Match | None:
+        """A request that goes on from a reply written as a summary: nothing else of the history is left."""
+        texts = [s.text for _, s in fresh.prompt.history if s.role != "assistant" and len(s.text) >= LEAST_SUMMARY]
+        for node in reversed(self._recent.get(fresh.scope, ())[-6:] if texts else ()):
+            if any(len(s.text) >= LEAST_SUMMARY and any(s.text in text for text in texts) for s in node.reply):
+                own = node.prompt.exacts[: node.prompt.head_length] == fresh.prompt.exacts[: fresh.prompt.head_length]
+                parent = node if own or node.parent is None else node.parent
+                return Match(parent, "summary", False, 0, False, 0)
+        return None
+
     def add(self, node: Node, response_ids: tuple[str, ...] = ()) -> None:
         """Takes an exchange into the tree. Its parent, session and thread are set."""
         self._in_use.touch(node)
@@ -253,14 +266,13 @@ class Lineage:
             parent_has = frozenset(node.parent.extended)
             node.parent.children.append(node.index)
         weights = node.weights + node.reply_weights
-        for alike, weight in zip(node.extended, weights, strict=True):
-            if weight < LEAST_KEY_TOKENS or alike in parent_has:
-                continue
-            for scope in {node.scope, node.pool}:
-                postings = self._postings.setdefault((scope, alike), [])
-                postings.append(node)
-                if len(postings) > _POSTINGS:
-                    del postings[: _POSTINGS // 2]
+        fresh = [
+            alike
+            for alike, weight in zip(node.extended, weights, strict=True)
+            if weight >= LEAST_KEY_TOKENS and alike not in parent_has
+        ]
+        for scope in {node.scope, node.pool}:
+            _post(self._postings.setdefault(scope, {}), fresh, node)
         for scope in {node.scope, node.pool}:
             recent = self._recent.setdefault(scope, [])
             recent.append(node)
@@ -271,9 +283,26 @@ class Lineage:
             self._links[name] = node
 
 
-def _order(match: Match) -> tuple[int, bool, int, int, int]:
+def _post(index: dict[bytes, Node | list[Node]], alikes: Iterable[bytes], node: Node) -> None:
+    """Nearly every identity is posted once: a list is made for the second time."""
+    for alike in alikes:
+        posted = index.get(alike)
+        if posted is None:
+            index[alike] = node
+        elif isinstance(posted, list):
+            posted.append(node)
+            if len(posted) > _POSTINGS:
+                del posted[: _POSTINGS // 2]
+        else:
+            index[alike] = [posted, node]
+
+
+def _order(match: Match) -> tuple[int, bool, int, bool, int, int]:
+    """A prefix that was carried on already ranks with mere overlap: its successors may share more."""
     open_end = match.complete and not match.node.echoed
-    return _RANK[match.relation], open_end, match.overlap, match.prefix, match.node.index
+    prefix = match.relation == "prefix"
+    rank = 1 if prefix and match.node.echoed and not open_end else _RANK[match.relation]
+    return rank, open_end, match.overlap, prefix, match.prefix, match.node.index
 
 
 def _opens_anew(node: Node, fresh: Node) -> bool:

@@ -80,7 +80,7 @@ class Decoder:
         self._parameters = parameters
         self._capacity = capacity
         self._size = 0
-        self._seen: dict[tuple[Callable[[Any], Any], bytes], _Element] = {}
+        self._seen: dict[Callable[[Any], Any], dict[bytes, _Element]] = {}
         self._groups: dict[tuple[_Entry, ...], tuple[_Entry, ...]] = {}
         self._bases: dict[str, list[str]] = {}
 
@@ -166,14 +166,23 @@ class Decoder:
         if elements is None:
             return self._single(body.get(name), pointer, element_list)
         found: _Entries = []
+        read = element_list.read
+        seen = self._seen.setdefault(read, {})
         for base, raw in zip(self._pointers(pointer, len(elements)), elements, strict=False):
-            element = self._element(element_list.read, raw)
+            view = memoryview(raw)
+            key = xxh3_128_digest(view)
+            element = seen.get(key)
+            if element is None:
+                element = seen[key] = _Element(read(blocks.decode(raw)))
+                self._size += view.nbytes
             became = element.became
             if isinstance(became, Mark):
                 if found:
                     found[-1] = (found[-1][0], replace(found[-1][1], mark=became))
                 continue
             found += element.at(base, became)
+        if self._size > self._capacity:
+            self._forget()
         return found
 
     def _pointers(self, pointer: str, count: int) -> list[str]:
@@ -198,20 +207,9 @@ class Decoder:
             return [] if isinstance(segments, Mark) else [(pointer, segment) for segment in segments]
         return []
 
-    def _element(self, read: Callable[[Any], Segments | Mark], raw: msgspec.Raw) -> _Element:
-        view = memoryview(raw)
-        key = (read, xxh3_128_digest(view))
-        element = self._seen.get(key)
-        if element is None:
-            element = self._seen[key] = _Element(read(blocks.decode(raw)))
-            self._size += view.nbytes
-            if self._size > self._capacity:
-                self._forget()
-        return element
-
     def _forget(self) -> None:
-        keep = list(self._seen.items())[len(self._seen) // 2 :]
-        self._seen = dict(keep)
+        for read, seen in self._seen.items():
+            self._seen[read] = dict(list(seen.items())[len(seen) // 2 :])
         self._size //= 2
 
 
