@@ -88,7 +88,7 @@ def test_bad_input_is_one_line(servers: Servers, options: list[str], why: str) -
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prefixguard.engines.demo.play.packaged_model", lambda: None)
+    monkeypatch.setattr("prefixguard.engines.demo.runs.packaged_model", lambda: None)
     with pytest.raises(MissingExtraError, match=r"install prefixguard\[demo\]"):
         play()
 

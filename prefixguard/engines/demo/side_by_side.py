@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from prefixguard.engines.demo.play import Demo
+from prefixguard.engines.demo.runs import Demo
 from prefixguard.reports import figures
 from prefixguard.reports.ranking import ranked
 from prefixguard.reports.text.line import predicted
