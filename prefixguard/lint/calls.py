@@ -58,7 +58,9 @@ def call(frame: Frame, node: f.Call) -> Value:
     base = NOTHING
     if isinstance(func, f.Attr):
         base = expressions.evaluate(frame, func.base)
-    target = expressions.evaluate(frame, func)
+        target = expressions.attr(frame, func, base)
+    else:
+        target = expressions.evaluate(frame, func)
     given: list[Given] = [(arg, expressions.evaluate(frame, arg.value)) for arg in node.args]
     return invoke(frame, node, target, base, given)
 
@@ -180,6 +182,7 @@ def sourced(
         grain=source.grain,
         order=source.order,
         content=source.content,
+        confidence=("low", "medium", "high").index(source.confidence),
     )
     rest = mixed([value for _, value in given]) if source.code == "PG110" else NOTHING
     if node is not None and source.code == "PG110" and dotted_is(node, ("shuffle",)) and node.args:

@@ -9,11 +9,12 @@ same bytes each time. So each rule here asks for a dependence on place or size.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from prefixguard.lint import expressions, walk
 from prefixguard.lint import facts as f
-from prefixguard.lint.knowledge import TURN
+from prefixguard.lint.knowledge import TURN, snake
 from prefixguard.lint.values import (
     MAX_PARTS,
     NOTHING,
@@ -31,6 +32,7 @@ from prefixguard.lint.values import (
 if TYPE_CHECKING:
     from prefixguard.lint.frame import Frame
 
+_BUILDS = re.compile(r"(prompt|message|history|context|conversation|description|transcript|llm_input|request_body)")
 _SPOKEN = {
     "content",
     "text",
@@ -75,7 +77,8 @@ def note(
         guard = rarely(frame)
     change = frame.change(code, what, at, TURN, edit=True, guard=guard)
     name = frame.function.name if frame.function is not None else ""
-    named = bool(name) and frame.knowledge.is_rewrite_name(name)
+    named = bool(name) and (frame.knowledge.is_rewrite_name(name) or (code == "PG301" and _BUILDS.search(snake(name)) is not None))
+    frame.edited = True
     if weak or named:
         frame.flow.edits.setdefault(change.key, (change, frame.file.index, name))
     return change
@@ -143,10 +146,10 @@ def place_name(frame: Frame, place: tuple[str, ...] | None) -> str:
 
 def is_list(frame: Frame, node: f.Expr | None, value: Value) -> bool:
     """Whether a list holds messages: by its name, its place, or what stands in it."""
-    if node is not None and frame.knowledge.is_list_name(walk.last_name(node)):
+    if node is not None and frame.is_list_name(walk.last_name(node)):
         return True
     place = value.elements or value.place
-    if place is not None and frame.knowledge.is_list_name(place_name(frame, place)):
+    if place is not None and frame.is_list_name(place_name(frame, place)):
         return True
     return _has_messages(value)
 
@@ -274,9 +277,9 @@ def _summarised(frame: Frame, value: Value) -> bool:
 
 def element(frame: Frame, place: tuple[str, ...], key: str, value: Value, at: f.At) -> None:
     """`message[key] = value`, for a message of a list at `place`."""
-    if key not in _SPOKEN or not frame.knowledge.is_list_name(place_name(frame, place[:-1])):
+    if key not in _SPOKEN or not frame.is_list_name(place_name(frame, place[:-1])):
         cut = next((i for i, part in enumerate(place) if part.startswith("[")), 0)
-        if key not in _SPOKEN or not frame.knowledge.is_list_name(place_name(frame, place[:cut])):
+        if key not in _SPOKEN or not frame.is_list_name(place_name(frame, place[:cut])):
             return
     if "[-1]" in place:
         return
@@ -414,7 +417,7 @@ def _speaks_of_summary(frame: Frame, node: Any) -> bool:
 
 def rebound(frame: Frame, name: str, place: tuple[str, ...], value: Value, at: f.At) -> Value:
     """A value bound to a name: what is stored is what will be sent, so "not stored" falls away."""
-    if not frame.knowledge.is_list_name(name):
+    if not frame.is_list_name(name):
         return value
     stored = (
         place[0] in {"self"}
@@ -444,8 +447,8 @@ def iterates(frame: Frame, node: f.Expr, value: Value) -> bool:
             inner = inner.func.base
         else:
             break
-    return frame.knowledge.is_list_name(walk.last_name(inner)) or (
-        value.elements is not None and frame.knowledge.is_list_name(place_name(frame, value.elements))
+    return frame.is_list_name(walk.last_name(inner)) or (
+        value.elements is not None and frame.is_list_name(place_name(frame, value.elements))
     )
 
 
@@ -567,6 +570,37 @@ def rewritten_arguments(frame: Frame, node: f.Map) -> None:
             named = walk.last_name(inner) in {"arguments", "input", "args"}
             if parsed or named:
                 note(frame, "PG203", "a tool call's arguments are written again", item.at, "", weak=True)
+
+
+_CLEARS = re.compile(r"(^|_)(reset|clear|new|start|init|restart|delete|close|load|restore|switch)")
+
+
+def undescribed(frame: Frame, function: f.FunctionFacts) -> None:
+    """A function whose name says that it rewrites the messages it was given, and that does so in a way not seen here."""
+    if frame.edited or not function.name or not frame.knowledge.is_rewrite_name(function.name):
+        return
+    lists = {param.name for param in function.params if frame.is_list_name(param.name)}
+    if not lists:
+        return
+    summary = frame.knowledge.is_summary_name(function.name)
+    for item in walk.inside(function.body):
+        at = None
+        if isinstance(item, f.Assign):
+            target = item.targets[0]
+            base = target.base if isinstance(target, (f.Slice, f.Index)) else None
+            if isinstance(base, f.Name) and base.name in lists:
+                at = item.at
+            elif isinstance(target, f.Attr) and frame.loops == [] and target.name.endswith("content"):
+                at = item.at
+        elif isinstance(item, f.Call) and isinstance(item.func, f.Attr) and item.func.name in {"clear", "remove", "splice", "append", "push", "extend"}:
+            named = walk.last_name(item.func.base)
+            if named in lists or frame.is_list_name(named):
+                at = item.at
+        if at is not None:
+            code = "PG303" if summary else kind_of(function.name.lower(), "PG302")
+            at = (function.at[0], function.at[1], function.at[0], function.at[1] + 1) if summary else at
+            note(frame, code, f"`{function.name}` rewrites the messages that it is given", at, "event", weak=True)
+            return
 
 
 def mapped(frame: Frame, node: f.Comp, source: Value, value: Value, made: Value) -> Value:
@@ -757,6 +791,8 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[An
         )
         touch(frame, base.place or ("local:" + walk.last_name(func.base),), change)
         return NOTHING
+    if name == "clear" and frame.function is not None and not _CLEARS.search(snake(frame.function.name)):
+        note(frame, "PG313", "the messages are taken out, to be built anew", node.at, "event", weak=True)
     return NOTHING if name in {"clear", "reverse", "remove"} else None
 
 

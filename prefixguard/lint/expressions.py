@@ -89,7 +89,8 @@ def stated(frame: Frame, value: Value, name: str, owner: str, at: f.At) -> Value
     return value.but(changes=unique((*value.changes, change)))
 
 
-def attr(frame: Frame, node: f.Attr) -> Value:
+def attr(frame: Frame, node: f.Attr, given: Value | None = None) -> Value:
+    """`base.name`; `given` is the base's value when it is known already, so that chains of calls are read once."""
     key = walk.dotted(node)
     known = frame.env.get(key) if key else None
     if known is None and key and frame.scope is not None:
@@ -99,11 +100,11 @@ def attr(frame: Frame, node: f.Attr) -> Value:
             scope = scope.scope
     if known is not None:
         if known.place is None and isinstance(known.shape, (Items, Fields)):
-            base = evaluate(frame, node.base)
+            base = given if given is not None else evaluate(frame, node.base)
             if base.place is not None:
                 return known.but(place=(*base.place, node.name))
         return known
-    base = evaluate(frame, node.base)
+    base = given if given is not None else evaluate(frame, node.base)
     value = attribute(frame, base, node.name, node.at, walk.last_name(node.base))
     if frame.owner is not None and base.place == ("self",) and frame.flow.counts(frame.owner, node.name):
         change = frame.change("PG105", f"the counter `{key}`", node.at, TURN, confidence=1)
@@ -473,7 +474,7 @@ def added(frame: Frame, node: f.Op | f.Assign, values: list[Value]) -> Value:
         return edits.assembled(frame, node, Value(shape=Items("list", tuple(parts[:MAX_PARTS]))))
     operands = node.operands if isinstance(node, f.Op) else []
     if any(
-        value.place is not None and frame.knowledge.is_list_name(walk.last_name(operand))
+        value.place is not None and frame.is_list_name(walk.last_name(operand))
         for value, operand in zip(values, operands, strict=False)
     ):
         made = Value(shape=Items("list", tuple((True, value) for value in values)))
@@ -485,7 +486,7 @@ def augmented(frame: Frame, node: f.Assign, before: Value, value: Value) -> Valu
     """The value of `target += value` and its kin."""
     if node.op in {"+=", "??=", "||=", "&&="}:
         target = node.targets[0]
-        if isinstance(before.shape, Items) or frame.knowledge.is_list_name(walk.last_name(target)):
+        if isinstance(before.shape, Items) or frame.is_list_name(walk.last_name(target)):
             if node.op == "+=":
                 calls.extended(frame, target, before, value, node.at)
                 return before

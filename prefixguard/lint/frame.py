@@ -8,6 +8,7 @@ and writes the body's summary. Expressions are read in `expressions`, calls in
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prefixguard.lint import edits, expressions, sinks, walk
@@ -38,6 +39,9 @@ from prefixguard.lint.values import (
 if TYPE_CHECKING:
     from prefixguard.lint.flow import Flow
     from prefixguard.lint.project import SourceFile
+
+
+_MESSAGES = re.compile(r"\b(list|List|Sequence|Iterable|Array|ReadonlyArray)\s*[\[<].*(Message|Msg|MessageParam)\w*|\w*Message(Param)?\w*(\s*\|[^\[]*)?\)?\[\]")
 
 
 class Guard(NamedTuple):
@@ -74,6 +78,8 @@ class Frame:
         self.births: dict[str, tuple[int, ...]] = {}
         self.owner: tuple[int, int] | None = None
         self.yielded: list[tuple[bool, Value]] = []
+        self.edited = False
+        self.listed: set[str] = set()
         self.statement: f.Stmt | None = None
         self.nested: list[tuple[FunctionId, Frame]] = []
         self.parameters: dict[str, int] = {}
@@ -99,6 +105,8 @@ class Frame:
             if param.star == 3:
                 continue
             self.parameters[param.name] = index
+            if param.annotation and _MESSAGES.search(param.annotation):
+                self.listed.add(param.name)
             value = Value(refs=((self.fid, index, ()),), place=(f"param:{index}",), origin=param.name)
             if position == 0 and function.owner >= 0 and not function.static and not typescript:
                 value = value.but(place=("self",))
@@ -126,6 +134,7 @@ class Frame:
         for name, value in self.summary.writes.items():
             self.summary.writes[name] = transform(value, _leaving)
         sinks.returned(self, function)
+        edits.undescribed(self, function)
         for fid, scope in self.nested:
             self.flow.summary(fid, scope)
 
@@ -195,6 +204,17 @@ class Frame:
             return self.definitions.get(node.name)
         return node
 
+    def is_list_name(self, name: str) -> bool:
+        """Whether a name says that it holds messages, or a parameter's type does."""
+        if name in self.listed or self.knowledge.is_list_name(name):
+            return True
+        scope = self.scope
+        while scope is not None:
+            if name in scope.listed:
+                return True
+            scope = scope.scope
+        return False
+
     def is_fresh(self, key: str) -> bool:
         """Whether a list was made in this body, and no conversation has begun since."""
         born = self.births.get(key)
@@ -245,6 +265,8 @@ class Frame:
         key = walk.dotted(target)
         sinks.named(self, target.name, value, at, attribute=True, owner=walk.last_name(target.base))
         base = self.value(target.base)
+        if target.name in {"content", "text"} and value.flat():
+            sinks.spoken_anew(self, target.name, value, at)
         place = (*base.place, target.name) if base.place is not None else None
         if place is not None and any(part.startswith("[") for part in place):
             edits.element(self, place, target.name, value, at)
@@ -288,6 +310,8 @@ class Frame:
         name = key.const if isinstance(key.const, str) else None
         if name is not None:
             sinks.named(self, name, value, at, owner=walk.last_name(target.base), key=True)
+            if name in {"content", "text"} and value.flat():
+                sinks.spoken_anew(self, name, value, at)
         place = base.place
         if place is not None and name is not None and any(part.startswith("[") for part in place):
             if name in {"cache_control", "cachePoint"}:

@@ -34,6 +34,7 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     order: bool = False
     set: bool = False
     content: str = ""
+    confidence: str = "high"
 
     def __post_init__(self) -> None:
         if self.lifetime not in LIFETIMES:

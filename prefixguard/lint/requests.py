@@ -291,7 +291,7 @@ def _tools(frame: Frame, base: Sink, value: Value, node: f.Expr | None) -> None:
 def _turnish(frame: Frame, node: Any) -> bool:
     for name in walk.names(node):
         plain = name.lower()
-        if frame.knowledge.is_list_name(name) or plain in {
+        if frame.is_list_name(name) or plain in {
             "query",
             "question",
             "user_input",
@@ -482,7 +482,7 @@ def _record(
                 )
                 if function is not None and 0 <= ref[1] - offset < len(function.params):
                     names = [function.params[ref[1] - offset].name]
-            quotes = quotes or any(frame.knowledge.is_list_name(name) for name in names)
+            quotes = quotes or any(frame.is_list_name(name) for name in names)
     frame.flow.requests.append(
         {
             "file": frame.file.index,

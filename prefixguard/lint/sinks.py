@@ -210,6 +210,9 @@ def named(
         return
     if known.confidence != "high" and (not mentions_models(frame) or key):
         return
+    if known.position == "prompt":
+        _prompt_text(frame, name, value, at)
+        return
     if isinstance(value.shape, (External, Instance)) or _is_reply(value):
         return
     confidence = 2 if known.confidence == "high" else 1
@@ -225,6 +228,24 @@ def named(
     judge(frame, sink, called(frame, value, at))
 
 
+def _prompt_text(frame: Frame, name: str, value: Value, at: f.At) -> None:
+    """A text named "prompt": where it will stand is not known, so a clock or an id in it is only a remark."""
+    if not isinstance(value.shape, Words):
+        return
+    sink = Sink("prompt", "name", frame.file.index, at, "", 0, f"becomes `{name}`")
+    kept = tuple(c for c in value.flat() if c.code in {"PG101", "PG103", "PG104", "PG110"} and c.lifetime < SESSION and c.confidence > 0)
+    if kept:
+        judge(frame, sink, Value(kept))
+
+
+def spoken_anew(frame: Frame, name: str, value: Value, at: f.At) -> None:
+    """A clock or an id put into the text of a message that may have been sent before: a remark."""
+    kept = tuple(c for c in value.flat() if c.code in {"PG101", "PG103", "PG104", "PG110"} and c.lifetime <= PROCESS and c.confidence > 0)
+    if kept and isinstance(value.shape, Words):
+        sink = Sink("history", "name", frame.file.index, at, "", 0, f"is added to a message's `{name}`")
+        judge(frame, sink, Value(kept))
+
+
 def _is_reply(value: Value) -> bool:
     return value.origin == "reply"
 
@@ -237,6 +258,9 @@ def keywords(frame: Frame, node: f.Call, given: list[Any], dotted: str, *, built
         if value.plain and not isinstance(value.shape, Func):
             continue
         known = frame.knowledge.prompt_name(arg.name)
+        if known is not None and known.position == "prompt":
+            _prompt_text(frame, arg.name, value, arg.value.at)
+            continue
         if known is None or (known.confidence != "high" and not mentions_models(frame)):
             continue
         last = dotted.rsplit(".", 1)[-1]
@@ -266,7 +290,7 @@ def built(frame: Frame, node: f.Map, made: Value) -> None:
     edits.rewritten_arguments(frame, node)
     for key, value in entries.items():
         known = frame.knowledge.prompt_name(key)
-        if known is None or (value.plain and not isinstance(value.shape, Func)):
+        if known is None or known.position == "prompt" or (value.plain and not isinstance(value.shape, Func)):
             continue
         if known.confidence != "high" and (
             snake(key) not in {"system", "instructions"}
@@ -520,6 +544,9 @@ def argument(
                 return inner, _entry(arg.value if arg is not None else None, where)
             for spread in value.shape.spread:
                 found_value = expressions.attribute(frame, spread, where, f.NOWHERE)
+                if spread.shape is None:
+                    # Which of the spread values has which change is not known.
+                    found_value = Value(refs=found_value.refs, place=found_value.place)
                 if found_value is not NOTHING:
                     return found_value, None
         elif (
@@ -591,7 +618,7 @@ def _sent(frame: Frame, node: f.Call, sink: SinkCall, sdk: Sdk, given: list[Any]
         chat, _ = argument(frame, given, sink.chat)
         if isinstance(chat.shape, Fields) and not chat.shape.name:
             for key, value in chat.shape.entries.items():
-                if frame.knowledge.is_list_name(key):
+                if frame.is_list_name(key):
                     values["messages"] = value
         elif chat.shape is None or isinstance(chat.shape, Items):
             values["messages"] = chat
@@ -683,7 +710,7 @@ def varies(frame: Frame, test: f.Expr) -> bool:
     if used & frame.indexes and frame.loops:
         return True
     for name in used:
-        if frame.knowledge.is_list_name(name):
+        if frame.is_list_name(name):
             return True
         plain = snake(name)
         if plain in {
