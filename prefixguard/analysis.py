@@ -33,7 +33,7 @@ from prefixguard.costs import ListPricer, Pricer, PriceTable, cost_of_turn, sum_
 from prefixguard.divergence import Parting, part, shape_difference, token_offset, windows
 from prefixguard.exchange import Exchange, SessionKey
 from prefixguard.finding import Finding
-from prefixguard.lineage import Lineage, Match, Node
+from prefixguard.lineage import LEAST_SUMMARY, Lineage, Match, Node
 from prefixguard.measure import Numbers, by_ids, by_segments, partial_tokens
 from prefixguard.prompt import Parameter, Prompt, Segment
 from prefixguard.recurrence import Facts, relabel
@@ -147,7 +147,8 @@ class Fold:
         self._threads: dict[tuple[str, int], _Thread] = defaultdict(_Thread)
         self._thread_counts: dict[str, int] = {}
         self._scales: dict[str, float] = {}
-        self._summaries: dict[str, set[bytes]] = defaultdict(set)
+        self._domains: dict[tuple[object, ...], tuple[Mapping[str, str | None], str]] = {}
+        self._summaries: dict[str, list[str]] = defaultdict(list)
 
     # -- one step ---------------------------------------------------------------------------
 
@@ -203,8 +204,7 @@ class Fold:
             last_scale=self._scales.get(fresh.session, 1.0), earlier=earlier,
         )  # fmt: skip
         self._scales[fresh.session] = layout.scale
-        parts = domain_parts(self._accounts, exchange, prompt)
-        domain = domain_of(rule, parts)
+        parts, domain = self._domain(rule, domain_parts(self._accounts, exchange, prompt))
         request = Request(
             index, exchange.t, _begun(exchange), layout, _routing(rule, exchange, prompt),
             tuple(s.exact for s in reply), settled=bool(match and match.echo),
@@ -218,6 +218,15 @@ class Fold:
         if exchange.status is None or exchange.status < 400:
             self._observe(seen, exchange, turn, reading)
         return turn, facts
+
+    def _domain(
+        self, rule: CacheRule, parts: dict[str, str | None]
+    ) -> tuple[Mapping[str, str | None], str]:
+        """The parts and the name of a cache domain, one copy for all turns that lie in it."""
+        key = (rule.name, *parts.items())
+        if key not in self._domains:
+            self._domains[key] = parts, domain_of(rule, parts)
+        return self._domains[key]
 
     def _choose(self, exchange: Exchange, prompt: Prompt, decoded: DecodedUsage | None) -> Choice:
         if exchange.rendered is not None and self.options.server is None:
@@ -289,8 +298,9 @@ class Fold:
             parent_cache = self._timeline.model(before.domain, before.rule, before.layout.prompt.model)
         parent_request = replace(before.request, layout=earlier) if before and earlier is not None else None
         numbers = by_segments(
-            seen.layout, earlier, parting, readable, cache, parent_cache, seen.request, parent_request, counter
-        )
+            seen.layout, earlier, parting, readable, cache, parent_cache, seen.request, parent_request, counter,
+            seen.rule.grain if seen.rule.kind == "prefix" else 0,
+        )  # fmt: skip
         if exchange.rendered is not None:
             slots = self._slots.setdefault(seen.domain, Slots(seen.rule.slots or 1))
             seen.exchange_ids = exchange.rendered
@@ -334,6 +344,11 @@ class Fold:
     def _layout_of(self, index: int) -> Layout | None:
         seen = self._recall(index)
         return seen.layout if seen else None
+
+    def laid_out(self, index: int) -> tuple[Layout, tuple[Segment, ...], tuple[int, ...]] | None:
+        """A prompt in tokens, its reply's segments and their tokens; None where nothing was cached of it."""
+        seen = self._recall(index)
+        return (seen.layout, seen.node.reply, seen.node.reply_weights) if seen is not None else None
 
     def _recall(self, index: int) -> _Seen | None:
         seen = self._seen.get(index)
@@ -451,7 +466,10 @@ class Fold:
         named = name_divergence(
             self._catalogue, self._head, evidence,
             replies=thread.replies,
-            summaries=frozenset(self._summaries[evidence.fresh.session]),
+            summaries=[
+                *self._summaries[evidence.fresh.session],
+                *(s.text for s in thread.replies[-4:] if len(s.text) >= LEAST_SUMMARY),
+            ],
             tools_changed_before=thread.tool_changes > 0,
         )  # fmt: skip
         old = evidence.parting.old
@@ -587,7 +605,9 @@ class Fold:
             thread.tool_changes += 1
         thread.replies += node.reply
         if turn.shape in ("side", "first") or node.thread > 0:
-            self._summaries[node.session].update(s.alike for s in node.reply)
+            texts = self._summaries[node.session]
+            texts += [s.text for s in node.reply if len(s.text) >= LEAST_SUMMARY]
+            del texts[:-8]
         self._lineage.add(node, _response_ids(_fields(reading.response)))
         self._seen[node.index] = seen
         self._in_use.touch(seen.layout)

@@ -117,12 +117,24 @@ def _segment_parting(a: Prompt, b: Prompt, i: int, blind: Sequence[str]) -> Part
         return Parting(i, 0, kind, certainty, a.pointer(i), "parent", old, new)
     if kind == "inserted":
         return Parting(i, 0, kind, certainty, b.pointer(i), "turn", old, new)
-    pointer = b.pointer(i)
-    if old.loose is not None and old.loose == new.loose and old.kind is Kind.TOOL_CALL:
-        pointer = pointer.removesuffix("/function/arguments") + (
-            "/id" if pointer.endswith("/function/arguments") else ""
-        )
-    return Parting(i, char, kind, certainty, pointer, "turn", old, new)
+    return Parting(i, char, kind, certainty, _pointer(b, i, old, new), "turn", old, new)
+
+
+_ID_FIELDS = {
+    Kind.TOOL_CALL: {"/function/arguments": "/id", "/arguments": "/call_id", "/input": "/call_id"},
+    Kind.TOOL_RESULT: {"/content": "/tool_call_id", "/output": "/call_id"},
+}
+"""Where the id of a call or result stands, beside its content."""
+
+
+def _pointer(b: Prompt, i: int, old: Segment, new: Segment) -> str:
+    """Where the new segment stands; its id, when nothing else of it differs."""
+    base, pointer = b.entries[i][0], new.pointer
+    if old.loose is not None and old.loose == new.loose:
+        for content, name in _ID_FIELDS.get(new.kind, {}).items():
+            if pointer.endswith(content):
+                return base + pointer.removesuffix(content) + name
+    return base + pointer
 
 
 def _reserialised(old: Segment, new: Segment) -> bool:
@@ -195,13 +207,15 @@ def token_offset(layout: Layout, boundary: int, char: int, counter: Counter) -> 
 
 
 def rebilled(
-    earlier: Layout, later: Layout, parting: Parting, got: int, keep: int, counter: Counter, readable: int = 0
-) -> tuple[int, int]:
+    earlier: Layout, later: Layout, parting: Parting, got: int, keep: int, counter: Counter,
+    readable: int = 0, grain: int = 0,
+) -> tuple[int, int]:  # fmt: skip
     """(re-billed, spared) tokens of the lost part of `earlier`, from `got` to `keep`.
 
     Re-billed is what `later` sends again and cannot read. Spared is what it
     sends again inside the first `readable` tokens, which another exchange than
     `earlier` left in the cache: a client that switches back finds them.
+    grain: for caches that round hits down to blocks, which is nobody's doing.
     """
     if got >= keep:
         return 0, 0
@@ -209,6 +223,8 @@ def rebilled(
     # The shared part that can no longer be read, because no entry ends inside it.
     shared = token_offset(earlier, boundary, parting.char, counter)
     total = max(0, min(shared, keep) - got)
+    if total < grain:
+        total = 0
     reach = boundary
     while reach < len(later.counts) and later.ends[reach + 1] <= readable:
         reach += 1

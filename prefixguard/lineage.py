@@ -9,7 +9,7 @@ be each other's children. See `docs/architecture.md` for the definitions.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from rapidfuzz.distance import LCSseq
@@ -51,7 +51,6 @@ class Node:
     session: str = ""
     thread: int = 0
     parent: Node | None = None
-    children: list[int] = field(default_factory=list)
     echoed: bool = False
     """Some later request continues this one's reply."""
     _history: tuple[bytes, ...] | None = None
@@ -250,12 +249,12 @@ class Lineage:
 
     def _summarised(self, fresh: Node) -> Match | None:
         """A request that goes on from a reply written as a summary: nothing else of the history is left."""
-        texts = [s.text for _, s in fresh.prompt.history if s.role != "assistant" and len(s.text) >= LEAST_SUMMARY]
+        texts = [s.text for s in fresh.prompt.segments if s.role != "assistant" and len(s.text) >= LEAST_SUMMARY]
         for node in reversed(self._recent.get(fresh.scope, ())[-6:] if texts else ()):
             if any(len(s.text) >= LEAST_SUMMARY and any(s.text in text for text in texts) for s in node.reply):
                 own = node.prompt.exacts[: node.prompt.head_length] == fresh.prompt.exacts[: fresh.prompt.head_length]
                 parent = node if own or node.parent is None else node.parent
-                return Match(parent, "summary", False, 0, False, 0)
+                return Match(parent, "summary", True, 0, False, 0)
         return None
 
     def add(self, node: Node, response_ids: tuple[str, ...] = ()) -> None:
@@ -264,7 +263,6 @@ class Lineage:
         parent_has: frozenset[bytes] = frozenset()
         if node.parent is not None:
             parent_has = frozenset(node.parent.extended)
-            node.parent.children.append(node.index)
         weights = node.weights + node.reply_weights
         fresh = [
             alike

@@ -75,8 +75,9 @@ def by_segments(
     request: Request,
     parent: Request | None,
     counter: Counter,
+    grain: int = 0,
 ) -> Numbers:
-    """Counted segment by segment."""
+    """Counted segment by segment. grain: the block to which the cache rounds hits down, 0 for none."""
     exact = counter.exact and layout.prompt.raw
     if earlier is None or parent is None or parent_cache is None:
         return Numbers(layout.total, 0, 0, 0, 0, readable, False, counter.method, exact)
@@ -97,7 +98,7 @@ def by_segments(
     # A parameter that only some servers key is not part of the chain by which `readable` was found.
     unkeyed = parting.parameter is not None and parting.certainty == "server"
     again, spared = rebilled(
-        earlier, layout, parting, got, keep, counter, 0 if unkeyed else readable.high
+        earlier, layout, parting, got, keep, counter, 0 if unkeyed else readable.high, grain
     )
     return Numbers(layout.total, shared, keep, got + spared, again, readable, True, counter.method, exact)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Any
 
@@ -39,7 +40,7 @@ def _text_form(catalogue: Catalogue, old: Segment, new: Segment, pointer: str) -
     a, b = (old.json, new.json) if old.json and new.json else (old.text, new.text)
     before, after = _parsed(a), _parsed(b)
     call = old.kind is Kind.TOOL_CALL
-    if before is not None and after is not None and _ordered(before) != _ordered(after):
+    if before is not None and after is not None and _key_order(before) != _key_order(after):
         return catalogue.finding(
             "PG203" if call else "PG202",
             "the arguments of a tool call were written again with keys in another order"
@@ -47,7 +48,8 @@ def _text_form(catalogue: Catalogue, old: Segment, new: Segment, pointer: str) -
             else "the same JSON with its keys in another order",
             evidence=f"{_keys(before)} became {_keys(after)}", pointer=pointer,
         )  # fmt: skip
-    if "".join(a.split()) == "".join(b.split()):
+    spaced = before is not None and after is not None and before != after and _squeezed(before) == _squeezed(after)
+    if spaced or "".join(a.split()) == "".join(b.split()):
         return catalogue.finding(
             "PG203" if call else "PG204",
             "only white space differs", evidence=_first_difference(a, b), pointer=pointer,
@@ -58,6 +60,20 @@ def _text_form(catalogue: Catalogue, old: Segment, new: Segment, pointer: str) -
         f"only {what} and spacing differ; the decoded text is equal",
         evidence=_first_difference(a, b), pointer=pointer,
     )  # fmt: skip
+
+
+def _key_order(value: Any, depth: int = 0) -> Any:
+    """The keys of a JSON value in their order, without what they hold."""
+    if depth > 64:
+        return None
+    if isinstance(value, dict):
+        return [(key, _key_order(item, depth + 1)) for key, item in value.items()]
+    return [_key_order(item, depth + 1) for item in value] if isinstance(value, list) else None
+
+
+def _squeezed(value: Any) -> str:
+    """JSON without any white space, that inside its strings included."""
+    return "".join(re.sub(r"\\[nrtf]", "", _ordered(value)).split())
 
 
 def _parsed(text: str | None) -> Any:

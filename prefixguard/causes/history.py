@@ -19,6 +19,10 @@ from prefixguard.prompt import Kind, Segment
 from prefixguard.tokens.layout import common_length
 
 
+_PINNED = 2
+"""A window may keep the first message, and a note that says what was left out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Region:
     """The first differing region: gone from `start` to `gone_end`, new from `start` to `new_end`."""
@@ -30,6 +34,8 @@ class Region:
     """Where the earlier prompt's tail begins: what follows its last assistant segment."""
     last_user: int
     """Where the earlier prompt's last user message begins."""
+    last_user_end: int
+    """Where it ends."""
 
 
 def region(evidence: Evidence) -> Region:
@@ -51,22 +57,23 @@ def region(evidence: Evidence) -> Region:
                     break
     history = evidence.earlier.prompt.history
     tail = next((i + 1 for i in range(len(history) - 1, -1, -1) if history[i][1].role == "assistant"), 0)
-    last_user = len(history)
+    last_user, last_user_end = len(history), len(history)
     for i in range(len(history) - 1, -1, -1):
         if history[i][1].role == "user":
+            last_user_end = i + 1 if last_user == len(history) else last_user_end
             last_user = i
         elif last_user < len(history):
             break
-    return Region(start, min(gone_end, len(history)), new_end, tail, last_user)
+    return Region(start, min(gone_end, len(history)), new_end, tail, last_user, last_user_end)
 
 
 def history_change(
-    catalogue: Catalogue, evidence: Evidence, replies: Sequence[Segment], summaries: frozenset[bytes]
+    catalogue: Catalogue, evidence: Evidence, replies: Sequence[Segment], summaries: Sequence[str]
 ) -> Finding:
     """The finding for a divergence in the history.
 
-    replies: what the server had answered in this thread. summaries: identities
-    of replies to earlier side requests, which prove a compaction.
+    replies: what the server had answered in this thread. summaries: texts of
+    earlier replies, which prove a compaction when they stand in a new message.
     """
     where = region(evidence)
     pointer = evidence.parting.pointer
@@ -133,9 +140,9 @@ def _tail(
     catalogue: Catalogue, where: Region, gone: list[Segment], fresh: list[Segment], evidence: Evidence, pointer: str
 ) -> Finding | None:
     """What rode on the last message only, and is gone or changed once it is history."""
-    if not gone or where.start < min(where.tail, where.last_user):
-        return None
-    if where.start < where.tail and len(gone) > 3:
+    in_tail = where.start >= where.tail
+    on_last_user = where.last_user <= where.start < where.last_user_end and len(gone) <= 3
+    if not gone or not (in_tail or on_last_user):
         return None
     again = {s.alike for _, s in evidence.later.prompt.history[where.new_end :]}
     rides = any(s.alike in again for s in gone)
@@ -147,6 +154,11 @@ def _tail(
     if gone[0].kind is Kind.TOOL_RESULT and fresh and len(after) * 2 < len(before):
         return catalogue.finding(
             "PG302", "a tool result was shortened one request after it was sent",
+            evidence=evidence_text, pointer=pointer,
+        )  # fmt: skip
+    if gone[0].role == "system":
+        return catalogue.finding(
+            "PG312", "a system message stood near the end of the history and is gone from there",
             evidence=evidence_text, pointer=pointer,
         )  # fmt: skip
     return catalogue.finding(
@@ -181,7 +193,7 @@ def _runs(
     gone: list[Segment],
     fresh: list[Segment],
     evidence: Evidence,
-    summaries: frozenset[bytes],
+    summaries: Sequence[str],
     pointer: str,
 ) -> Finding | None:
     if not gone:
@@ -189,15 +201,9 @@ def _runs(
     weights = evidence.parent.weights
     lost = sum(weights[where.start : where.gone_end])
     if not fresh:
-        if where.start <= 1:
-            return catalogue.finding(
-                "PG301", f"the oldest {len(gone)} blocks of the history were dropped", pointer=pointer
-            )
-        return catalogue.finding(
-            "PG313", f"{len(gone)} earlier blocks are gone", evidence=shortened(gone[0].text), pointer=pointer
-        )
+        return _gone(catalogue, where, gone, evidence, pointer)
     written = sum(evidence.fresh.weights[where.start : where.new_end])
-    proven = any(s.alike in summaries for s in fresh)
+    proven = any(text in s.text for text in summaries for s in fresh)
     if (len(fresh) <= 3 and written * 2 < lost and lost * 2 >= sum(weights[: where.tail] or weights)) or proven:
         return catalogue.finding(
             "PG303", f"{len(gone)} blocks of history were replaced by a summary",
@@ -212,6 +218,48 @@ def _runs(
     return catalogue.finding(
         "PG311", f"{len(gone)} earlier blocks were rewritten",
         evidence=f"{shortened(gone[0].text)!r} became {shortened(fresh[0].text)!r}", pointer=pointer,
+    )  # fmt: skip
+
+
+def _gone(
+    catalogue: Catalogue, where: Region, gone: list[Segment], evidence: Evidence, pointer: str
+) -> Finding:
+    """Blocks that no longer stand where they stood, with nothing in their place."""
+    one, later = gone[0], evidence.later.prompt.history
+    depth = len(evidence.earlier.prompt.history) - where.start
+    there = later[len(later) - depth][1] if 0 < depth <= len(later) else None
+    known = set(evidence.parent.extended)
+    floats = there is not None and there.role == one.role and (there.alike == one.alike or there.alike not in known)
+    again = one.alike in {s.alike for _, s in later[where.new_end :]}
+    if len(gone) == 1 and one.role == "system" and (floats or again):
+        return catalogue.finding(
+            "PG312", "a system message is put in anew further down", evidence=shortened(one.text), pointer=pointer
+        )
+    if len(gone) == 1 and floats:
+        return catalogue.finding(
+            "PG308", f"a block floats {depth} blocks before the end of the history",
+            evidence=shortened(one.text), pointer=pointer,
+        )  # fmt: skip
+    if again and len(gone) <= 3:
+        return catalogue.finding("PG310", "a block was moved", evidence=shortened(one.text), pointer=pointer)
+    if where.start <= _PINNED:
+        return catalogue.finding(
+            "PG301", f"the oldest {len(gone)} blocks of the history were dropped", pointer=pointer
+        )
+    return catalogue.finding(
+        "PG313", f"{len(gone)} earlier blocks are gone", evidence=shortened(one.text), pointer=pointer
+    )
+
+
+def summary_in_head(catalogue: Catalogue, evidence: Evidence, summaries: Sequence[str]) -> Finding:
+    """The finding for a summary that stands among the system messages, with most of the history gone."""
+    new = evidence.parting.new
+    text = new.text if new is not None else ""
+    proven = any(summary in text for summary in summaries)
+    return catalogue.finding(
+        "PG303", "the history was replaced by a summary among the system messages",
+        evidence="the summary is an earlier reply" if proven else shortened(text),
+        confidence="high" if proven else "medium", pointer=evidence.parting.pointer,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from prefixguard.causes.evidence import Catalogue, Evidence
 from prefixguard.causes.form import same_content
 from prefixguard.causes.head import HeadCauses
-from prefixguard.causes.history import history_change
+from prefixguard.causes.history import history_change, summary_in_head
 from prefixguard.causes.parameters import parameter_change
 from prefixguard.causes.tools import tool_change
 from prefixguard.finding import Finding
@@ -21,7 +21,7 @@ def name_divergence(
     evidence: Evidence,
     *,
     replies: Sequence[Segment] = (),
-    summaries: frozenset[bytes] = frozenset(),
+    summaries: Sequence[str] = (),
     tools_changed_before: bool = False,
 ) -> list[Finding]:
     """The findings for a divergence, the primary one first."""
@@ -32,13 +32,19 @@ def name_divergence(
         return [first.but(primary=True)]
     group = b.group(parting.boundary) if parting.new is not None else a.group(parting.boundary)
     old_group = a.group(parting.boundary) if parting.old is not None else group
-    if "tools" in (group, old_group) or "head" in (group, old_group):
-        tools = _tools_replaced(evidence) or "tools" in (group, old_group)
-        found = tool_change(catalogue, head, evidence, per_turn=tools_changed_before) if tools else []
+    in_tools = "tools" in (group, old_group) and [s.exact for _, s in a.tools] != [s.exact for _, s in b.tools]
+    if not in_tools and "history" not in (group, old_group):
+        group = old_group = "head"
+    if group == "head" and _head_grew(evidence) and _history_replaced(evidence):
+        return [summary_in_head(catalogue, evidence, summaries).but(primary=True)]
+    if in_tools or "head" in (group, old_group):
+        found = tool_change(catalogue, head, evidence, per_turn=tools_changed_before) if in_tools else []
+        if not in_tools and _tools_replaced(evidence):
+            found = tool_change(catalogue, head, evidence, per_turn=tools_changed_before)
         if found and found[0].code in ("PG401", "PG402", "PG403", "PG404") and _head_replaced(evidence):
             mode = catalogue.finding("PG410", "tools and system text changed together", pointer=parting.pointer)
             return [mode.but(primary=True), *found]
-        if "tools" in (group, old_group):
+        if in_tools:
             return [found[0].but(primary=True), *found[1:], *_behind(catalogue, head, evidence)]
         first, *others = head_change(catalogue, head, evidence)
         return [first.but(primary=True), *others]
@@ -51,6 +57,22 @@ def head_change(catalogue: Catalogue, head: HeadCauses, evidence: Evidence) -> l
     if old is not None and new is not None and old.alike == new.alike and old.exact != new.exact:
         return [same_content(catalogue, old, new, evidence.parting.pointer)]
     return head.name(evidence)
+
+
+def _head_grew(evidence: Evidence) -> bool:
+    """Whether the head has a further block, or a block with text behind what it held."""
+    old, new = evidence.parting.old, evidence.parting.new
+    if len(evidence.later.prompt.head) > len(evidence.earlier.prompt.head):
+        return True
+    return old is not None and new is not None and evidence.parting.char >= len(old.text.rstrip()) < len(new.text) - 120
+
+
+def _history_replaced(evidence: Evidence) -> bool:
+    """Whether less than half of the earlier history still stands in the later one."""
+    kept = Multiset(evidence.fresh.alikes)
+    weights = evidence.parent.weights
+    same = sum(w for w, alike in zip(weights, evidence.parent.alikes, strict=True) if kept[alike])
+    return same * 2 < sum(weights)
 
 
 def _tools_replaced(evidence: Evidence) -> bool:

@@ -76,7 +76,10 @@ def _part(part: Any, role: Role, pointer: str) -> Segments:
         found.append(call_segment(string(call.get("name")), arguments, pointer, call_id=call_id))
     elif isinstance(answer, dict):
         name, call_id = string(answer.get("name")), string(answer.get("id")) or None
-        found.append(result_segment(f"{name}: {compact(answer.get('response'))}", pointer, call_id=call_id))
+        value = answer.get("response")
+        found.append(
+            result_segment(f"{name}: {compact(value)}", pointer, call_id=call_id, structured=[name, value])
+        )
     elif isinstance(blob, dict):
         source = blob.get("data") or blob.get("fileUri") or blob.get("file_uri")
         kind = string(blob.get("mimeType") or blob.get("mime_type")).split("/")[0] or "file"

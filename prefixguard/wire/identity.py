@@ -147,15 +147,17 @@ def result_segment(
     error: bool = False,
     shape: Shape = "blocks",
     mark: Mark | None = None,
+    structured: Any = None,
 ) -> Segment:
-    """A tool result."""
+    """A tool result. `structured` is the value that `text` writes down, where the API takes JSON."""
     flag = "error" if error else ""
+    same = _alike_text(text) if structured is None else canonical(structured)
     return Segment(
         Kind.TOOL_RESULT, "tool", pointer, text,
         exact=digest("result", flag, text, call_id or ""),
-        alike=digest("result", flag, _alike_text(text)),
+        alike=digest("result", flag, same),
         loose=digest("result", flag, text),
-        shape=shape, call_id=call_id, mark=mark,
+        shape=shape, call_id=call_id, mark=mark, json=None if structured is None else compact(structured),
     )  # fmt: skip
 
 

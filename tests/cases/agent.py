@@ -122,6 +122,8 @@ class Talk:
     log: list[Exchange] = field(default_factory=list)
     sent: list[dict[str, Any]] = field(default_factory=list)
     count: int = 0
+    answer: list[Part] = field(default_factory=list)
+    """The last reply, as the server gave it."""
 
     def __post_init__(self) -> None:
         self.model = self.model or bodies.MODELS[self.api]
@@ -154,6 +156,7 @@ class Talk:
             self.edit(body)
         n = len(self.log)
         parts = list(answer) or [text(prose(f"{self.seed} reply {n}", 7))]
+        self.answer = [dict(p) for p in parts]
         path = bodies.path(self)
         headers = {"content-type": "application/json", **self.headers}
         if self.key:

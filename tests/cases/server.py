@@ -41,9 +41,12 @@ def _piece(block: Any, around: dict[str, Any], so_far: list[tuple[str, str | Non
         block = {k: v for k, v in block.items() if k != "cache_control"}
     if isinstance(block, dict) and around:
         block = {"role": around.get("role"), **block}
-    if isinstance(block, dict):
-        block = {k: v for k, v in block.items() if k not in ("id", "status")}
+    if isinstance(block, dict) and any(name in json.dumps(block) for name in _MEDIA):
+        block = {**block, "size": "I" * 4000}
     return [(block if isinstance(block, str) else json.dumps(block), life)]
+
+
+_MEDIA = ('"image_url"', '"image"', '"inlineData"', '"fileData"', '"images"')
 
 
 def tokens(texts: list[str]) -> int:

@@ -30,7 +30,7 @@ def primary(turn: Turn) -> Finding:
 
 
 def breaks(
-    turn: Turn, code: str | Iterable[str], pointer: str | None = None, *, deliberate: bool = False,
+    turn: Turn, code: str | Iterable[str], pointer: str | None = None, *, deliberate: bool | None = False,
     parent: int | None = None, kind: str | None = None,
 ) -> None:  # fmt: skip
     """The turn is a break of this name at this place."""
@@ -40,8 +40,9 @@ def breaks(
     assert turn.shape in ("changed", "side"), told(turn)
     assert turn.divergence is not None, told(turn)
     assert turn.parent == (turn.index - 1 if parent is None else parent), told(turn)
-    assert primary(turn).deliberate is deliberate, told(turn)
-    assert turn.is_fault is not deliberate, told(turn)
+    if deliberate is not None:
+        assert primary(turn).deliberate is deliberate, told(turn)
+        assert turn.is_fault is not deliberate, told(turn)
     assert turn.tokens.rebilled <= min(turn.tokens.lost, turn.tokens.prompt), told(turn)
     assert turn.tokens.rebilled or primary(turn).code == "PG303", told(turn)
     if pointer is not None:
