@@ -22,7 +22,7 @@ from bench.rows import Row
 
 SESSIONS = 200
 TURNS = 50
-AT_ONCE = 200
+AT_ONCE = 20
 MOST_CPU = 60.0
 MOST_MEMORY = 300.0
 

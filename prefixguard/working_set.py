@@ -24,7 +24,7 @@ class Derived(Protocol):
 class WorkingSet:
     """The things touched last, up to `capacity` derived values; what falls out is packed."""
 
-    def __init__(self, capacity: int = 1_000_000) -> None:
+    def __init__(self, capacity: int = 500_000) -> None:
         self._capacity = capacity
         self._held = 0
         self._sizes: dict[Derived, int] = {}

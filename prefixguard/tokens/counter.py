@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import msgspec
+from xxhash import xxh3_128_digest
 
 from prefixguard.prompt import Kind, Segment
 from prefixguard.rendering.namespace import tool_declaration
@@ -84,6 +85,7 @@ class FileTokenizer:
 # match a non-space followed by a space, so a cut there never changes the tokens.
 _SAFE_CUT = re.compile(r"(?<=[^\s]) ")
 _PIECE = 4096
+_MOST_PIECES = 100_000
 
 
 def pieces(text: str) -> list[str]:
@@ -132,7 +134,7 @@ class Counter:
         self.weights = weights or Weights()
         self._namespace = namespace
         self._counts: dict[bytes, int] = {}
-        self._pieces: dict[str, int] = {}
+        self._pieces: dict[bytes, int] = {}
 
     @property
     def method(self) -> str:
@@ -150,11 +152,12 @@ class Counter:
             return self.tokenizer.count(text)
         total = 0
         for piece in pieces(text):
-            count = self._pieces.get(piece)
+            key = xxh3_128_digest(piece.encode("utf-8", "surrogatepass"))
+            count = self._pieces.get(key)
             if count is None:
-                if len(self._pieces) > 50_000:
+                if len(self._pieces) > _MOST_PIECES:
                     self._pieces.clear()
-                count = self._pieces[piece] = self.tokenizer.count(piece)
+                count = self._pieces[key] = self.tokenizer.count(piece)
             total += count
         return total
 

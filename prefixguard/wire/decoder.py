@@ -34,7 +34,7 @@ class UnreadableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """An exchange as its format reads it. body: the request's fields; response: the parsed response, or None."""
+    """An exchange as its format reads it. body: the request's fields; response: parsed, or None."""
 
     format: Format
     body: Body
@@ -54,7 +54,7 @@ class _Element:
         self.entries: tuple[_Entry, ...] = ()
 
     def at(self, base: str, segments: Segments) -> tuple[_Entry, ...]:
-        """(base pointer, segment) for each segment. A history that grows asks for the same place each turn."""
+        """(base pointer, segment) for each segment. A history that grows asks for the same place again."""
         if self.base != base:
             self.base = base
             self.entries = tuple([(base, segment) for segment in segments])
@@ -81,6 +81,7 @@ class Decoder:
         self._capacity = capacity
         self._size = 0
         self._seen: dict[Callable[[Any], Any], dict[bytes, _Element]] = {}
+        self._settings: dict[tuple[Parameter, ...], tuple[Parameter, ...]] = {}
         self._groups: dict[tuple[_Entry, ...], tuple[_Entry, ...]] = {}
         self._bases: dict[str, list[str]] = {}
 
@@ -141,7 +142,7 @@ class Decoder:
             head=self._shared(head),
             history=tuple(history),
             order=TOOLS_FIRST,
-            parameters=_parameters(exchange, body, names),
+            parameters=self._same_parameters(_parameters(exchange, body, names)),
             link=link,
             automatic_mark=format_.automatic_mark(body) if format_.automatic_mark else None,
             stream=body.get("stream") is True or "stream" in exchange.path.lower(),
@@ -206,6 +207,12 @@ class Decoder:
             segments = element_list.read(value)
             return [] if isinstance(segments, Mark) else [(pointer, segment) for segment in segments]
         return []
+
+    def _same_parameters(self, parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+        """The parameters, one copy for all turns that send the same."""
+        if len(self._settings) > _SHARED_GROUPS:
+            self._settings.clear()
+        return self._settings.setdefault(parameters, parameters)
 
     def _forget(self) -> None:
         for read, seen in self._seen.items():
