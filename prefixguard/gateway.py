@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from prefixguard.analysis import totals
 from prefixguard.errors import InputError
 from prefixguard.finding import Finding
 from prefixguard.rulebook import FindingRule
+from prefixguard.totals import totals
 from prefixguard.turn import Analysis, Session, Turn
 
 

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from prefixguard.finding import Finding, Recurrence
+from prefixguard.prompt import Prompt
+from prefixguard.tokens.layout import Layout
 from prefixguard.turn import Turn
 
 MOST = 0.8
@@ -72,7 +74,13 @@ def relabel(
             fired = [any(f.code == code for f in turns[i].findings) for i in places]
             kinds[thread, code] = recurrence(fired, users)
     return [
-        _labelled(turn, fact, {code: kind for (thread, code), kind in kinds.items() if thread == turn.thread}, chosen, always)
+        _labelled(
+            turn,
+            fact,
+            {code: kind for (thread, code), kind in kinds.items() if thread == turn.thread},
+            chosen,
+            always,
+        )
         for turn, fact in zip(turns, facts, strict=True)
     ]
 
@@ -93,3 +101,32 @@ def _labelled(
         return finding.but(recurrence=kind, deliberate=decided)
 
     return replace(turn, findings=tuple(label(f) for f in turn.findings))
+
+
+def facts_of(earlier: Layout | None, later: Layout, *, is_break: bool) -> Facts:
+    """The facts of a turn, from its layout and its parent's."""
+    return Facts("user" in _tail_roles(later.prompt), _freed(earlier, later) if earlier and is_break else 0.0)
+
+
+def _tail_roles(prompt: Prompt) -> set[str]:
+    roles: set[str] = set()
+    for _, segment in reversed(prompt.history):
+        if segment.role == "assistant":
+            break
+        roles.add(segment.role)
+    return roles
+
+
+def _freed(earlier: Layout, later: Layout) -> float:
+    """The part of the earlier prompt that the later one no longer sends, 0 to 1."""
+    there = {s.alike for s in later.prompt.segments}
+    known = {s.alike for s in earlier.prompt.segments}
+    n = len(earlier.counts)
+    gone = sum(
+        c for s, c in zip(earlier.prompt.segments, earlier.counts, strict=True) if s.alike not in there
+    )
+    new = sum(
+        c for s, c in zip(later.prompt.segments[:n], later.counts[:n], strict=True) if s.alike not in known
+    )
+    total = sum(earlier.counts)
+    return max(0, gone - new) / total if total else 0.0

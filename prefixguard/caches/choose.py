@@ -53,7 +53,9 @@ class Chooser:
         return self._known[key]
 
     def _infer(self, host: str, model: str, api: str, dialect: str) -> Choice:
-        by_host = [r for r in self.rules if host and any(m.hosts and _fits(m, host, model, api) for m in r.match)]
+        by_host = [
+            r for r in self.rules if host and any(m.hosts and _fits(m, host, model, api) for m in r.match)
+        ]
         if by_host:
             return Choice(by_host[0], f"host {host}")
         for rule in self.rules:
@@ -61,7 +63,9 @@ class Chooser:
                 if match.dialects and dialect in match.dialects and _fits(match, host, model, api):
                     return Choice(rule, f"usage dialect {dialect}")
         for rule in self.rules:
-            if any(m.models and not m.hosts and not m.dialects and _fits(m, host, model, api) for m in rule.match):
+            if any(
+                m.models and not m.hosts and not m.dialects and _fits(m, host, model, api) for m in rule.match
+            ):
                 return Choice(rule, f"model {model}")
         for rule in self.rules:
             if any(m.apis == (api,) and not (m.hosts or m.models or m.dialects) for m in rule.match):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Literal
 
@@ -48,6 +49,8 @@ class CacheRule(Dated, frozen=True, forbid_unknown_fields=True):
     ttl: lifetimes by the name that clients use, the default first.
     idle, longest: for unmarked caches, the idle time that is safely kept and
     the time after which nothing is; None where there is no clock.
+    routing: headers or fields that send a conversation to the same machine;
+    needs_routing: prefixes are matched well only with one.
     domain: what an entry is visible to. levels: request parameters in the cache
     key, by where they act. off: parameters that switch reuse off. reply: the
     generated tokens are kept as well. unmarked: requests without a breakpoint
@@ -68,12 +71,13 @@ class CacheRule(Dated, frozen=True, forbid_unknown_fields=True):
     minimums: tuple[ModelMinimum, ...] = ()
     lookback: int = 0
     marks: int = 0
-    ttl: dict[str, int] = {}
+    ttl: Mapping[str, int] = {}
     idle: int | None = None
     longest: int | None = None
     domain: tuple[str, ...] = ("host", "account", "model")
     routing: tuple[str, ...] = ()
-    levels: dict[str, tuple[str, ...]] = {}
+    needs_routing: bool = False
+    levels: Mapping[str, tuple[str, ...]] = {}
     off: tuple[Switch, ...] = ()
     reply: bool = False
     unmarked: bool = True
