@@ -232,7 +232,7 @@ def _outcome(step: Step, numbers: Numbers, verdict: Verdict) -> CacheOutcome:
 
 
 def _routing_change(step: Step) -> tuple[str | None, str | None] | None:
-    """(before, now) of the routing key within a session, where the rule has one and it changed or is missing."""
+    """(before, now) of the routing key within a session, where it changed, or is missing and needed."""
     before, seen = step.before, step.seen
     if not step.rule.routing or before is None or before.node.session != seen.node.session:
         return None
