@@ -277,6 +277,9 @@ class Lineage:
             if len(recent) > 16:
                 del recent[:8]
         self._tips[node.session, node.thread] = node
+        link = node.prompt.link
+        if link is not None and link.kind == "conversation":
+            self._links[link.id] = node
         for name in response_ids:
             self._links[name] = node
 

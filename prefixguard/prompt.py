@@ -94,9 +94,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A reference to an earlier exchange that holds the start of this prompt."""
+    """A reference to what holds the start of this prompt: an earlier exchange, or an explicit cache."""
 
-    kind: Literal["response", "conversation", "diagnostics"]
+    kind: Literal["response", "conversation", "diagnostics", "cache"]
     id: str
     pointer: str
 

@@ -20,7 +20,7 @@ def shape_of(match: Match | None, fresh: Node, parting: Parting | None, lost: in
     branch: Shape = "fork" if _overlapping(parent, fresh) else "rewind"
     shorter = len(fresh.prompt.segments) < len(parent.prompt.segments)
     if parting is None and not shorter:
-        return branch if parent.echoed and not match.echo else "append"
+        return branch if parent.echoed else "append"
     if parting is None:
         return branch
     if not match.echo and _shares_less_than_half(parent, fresh) and match.relation == "quoted":

@@ -104,7 +104,7 @@ def reply(response: Any) -> Segments:
 def link(body: Body) -> Link | None:
     """`cachedContent`: an explicit cache that holds the start of the prompt."""
     name = body.text("cachedContent") or body.text("cached_content")
-    return Link("conversation", name, "/cachedContent") if name else None
+    return Link("cache", name, "/cachedContent") if name else None
 
 
 FORMAT = Format(
