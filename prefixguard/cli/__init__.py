@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "export": "Write recorded sessions as an exchange log.",
     "lint": "Find cache-breaking code before it runs.",
     "kv": "KV memory of a model: bytes per token and sequence, and how many fit a GPU.",
+    "simulate": "Play recorded sessions or a trace against a KV pool: hit rate, evictions, capacity.",
     "rules": "The catalogue of findings, and the cache rules with their dates and sources.",
 }
 """Every command with its one-line help, so that `--help` loads none of them."""

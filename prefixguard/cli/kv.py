@@ -120,7 +120,7 @@ def command(
     if length is None:
         raise InputError(f"{model}: says no context length; give one with --context")
     formats = Formats(
-        table.find(k_dtype or kv_dtype), table.find(v_dtype or kv_dtype), _state_bytes(state_dtype, engine)
+        table.find(k_dtype or kv_dtype), table.find(v_dtype or kv_dtype), state_bytes(state_dtype, engine)
     )
     block = block_size or (_VLLM_BLOCK if engine == "vllm" else 1)
     answer = plan(
@@ -134,7 +134,7 @@ def command(
         console().print(kv_page(answer))
 
 
-def _state_bytes(state_dtype: str, engine: Engine | None) -> dict[str, int]:
+def state_bytes(state_dtype: str, engine: Engine | None) -> dict[str, int]:
     if engine == "llama.cpp":  # keeps both parts of a state in 32 bits
         return {"convolution": 4, "recurrence": 4}
     return {"convolution": 2, "recurrence": 4 if state_dtype == "fp32" else 2}
@@ -165,7 +165,7 @@ def _memory(
 
 def _list(rulebook: Rulebook, table: FormatTable) -> None:
     half = table.find("fp16")
-    formats = Formats(half, half, _state_bytes("fp32", None))
+    formats = Formats(half, half, state_bytes("fp32", None))
     rows = []
     architectures = rulebook.table("architectures", ArchitectureTable)
     for named in rulebook.tables("models", NamedModel):
