@@ -225,7 +225,7 @@ class Proxy:
             "version": __version__,
             "mode": self.settings.mode,
             "seconds": round(time.time() - self.since, 1),
-            "exchanges": self.tap.captured,
+            "exchanges": self.tap.ended,
             "recorded": link.stored,
             "queued": link.queued,
             "queued_bytes": link.queued_bytes,

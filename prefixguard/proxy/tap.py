@@ -107,7 +107,8 @@ class Tap:
         """For account digests; the store's own as soon as the recorder has told it."""
         self._agent = agent
         self.lost: Counter[str] = Counter()
-        self.captured = 0
+        self.ended = 0
+        """Exchanges that came to an end, recorded or not."""
         self.open: dict[str, HTTPFlow] = {}
         """Flows under way, by id: what a proxy that stops must still hand over."""
 
@@ -177,8 +178,10 @@ class Tap:
             plan: Plan = flow.metadata[PLAN]
             if plan.pairs is not None:
                 self._finish_pair(flow, plan, aborted=aborted)
-            elif flow.websocket is None and (plan.tap is None or not plan.tap.failed):
-                self._capture_http(flow, plan, aborted=aborted)
+            elif flow.websocket is None:
+                self.ended += 1
+                if plan.tap is None or not plan.tap.failed:
+                    self._capture_http(flow, plan, aborted=aborted)
         except Exception:  # noqa: BLE001  the request must go on
             self._count(HOOK_FAILED)
 
@@ -220,6 +223,7 @@ class Tap:
         request, tap = pairs.request, pairs.tap
         pairs.request = pairs.tap = None
         pairs.count += 1
+        self.ended += 1
         if not tap.failed:
             self._hand_over(
                 flow,
@@ -272,7 +276,6 @@ class Tap:
             account=account(headers, head.path, self.salt),
             agent=self._agent,
         )
-        self.captured += 1
         self._offer(Frame(capture, tuple(marks), unknown_api=plan.unknown_api))
 
 

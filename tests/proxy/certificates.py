@@ -12,6 +12,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+_USES = (
+    "digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
+    "key_cert_sign", "crl_sign", "encipher_only", "decipher_only",
+)  # fmt: skip
+_SIGNS = ("key_cert_sign", "crl_sign")
 _DAY = datetime.timedelta(days=1)
 
 
@@ -42,6 +47,7 @@ def make_authority(folder: Path) -> tuple[Path, ssl.SSLContext]:
     authority = (
         builder(issuer, authority_key)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.KeyUsage(**{name: name in _SIGNS for name in _USES}), critical=True)
         .sign(authority_key, hashes.SHA256())
     )
     names = x509.SubjectAlternativeName(
