@@ -40,6 +40,16 @@ class Policy:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
 
+    @property
+    def limits(self) -> tuple[tuple[Limit, float | None], ...]:
+        """Each limit by the name of its option."""
+        return (
+            ("max-breaks", self.max_breaks),
+            ("max-rebilled-tokens", self.max_rebilled_tokens),
+            ("min-hit-rate", self.min_hit_rate),
+            ("max-avoidable-usd", self.max_avoidable_usd),
+        )
+
     def counts(self, code: str) -> bool:
         """Whether a finding with this code is the policy's business."""
         return (not self.select or code.startswith(self.select)) and not (
