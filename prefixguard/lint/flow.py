@@ -83,6 +83,9 @@ class Flow:
             self.load(file)
         for file in chosen:
             self.module(file.index)
+            for number in range(len(file.module.classes)):
+                self.bases((file.index, number))
+        for file in chosen:
             for index in range(len(file.module.functions)):
                 # A nested function is read by the one around it, which comes first.
                 self.summary((file.index, index))
@@ -92,13 +95,9 @@ class Flow:
         if file.index in self._loaded:
             return
         self._loaded.add(file.index)
-        for number, owner in enumerate(file.module.classes):
+        for owner in file.module.classes:
             for name, index in owner.methods.items():
                 self._methods.setdefault(name, []).append((file.index, index))
-            for base in owner.bases:
-                name = walk.last_name(base)
-                if name:
-                    self._bases.setdefault((file.index, number), [])
 
     def next_loop(self) -> int:
         self._loops += 1
@@ -213,7 +212,8 @@ class Flow:
     def bases(self, owner: ClassId) -> list[ClassId]:
         """The bases of a class that the project holds."""
         known = self._bases.get(owner)
-        if not known and owner not in self._class_values:
+        if known is None:
+            self._bases[owner] = []
             env = self.module(owner[0])
             found: list[ClassId] = []
             for base in self.klass(owner).bases:
@@ -226,8 +226,7 @@ class Flow:
                     found.append(value.shape.owner)
                     self._children.setdefault(value.shape.owner, []).append(owner)
             self._bases[owner] = known = found
-            self._class_values.setdefault(owner, {})
-        return known or []
+        return known
 
     def lineage(self, owner: ClassId) -> list[ClassId]:
         """A class and its bases, nearest first."""
@@ -308,6 +307,7 @@ class Flow:
             return self._fields[key] or NOTHING
         self._fields[key] = None
         found = NOTHING
+        complete = True
         for item in self.lineage(owner):
             facts = self.klass(item)
             for statement in facts.body:
@@ -318,6 +318,9 @@ class Flow:
             for index in self.writers(item).get(name, []):
                 fid = (item[0], index)
                 summary = self.summaries.get(fid) or self.summary(fid)
+                if summary is None or not summary.done:
+                    # The method is being read just now: what it writes is known later.
+                    complete = False
                 if summary is None or name not in summary.writes:
                     continue
                 value = summary.writes[name]
@@ -336,7 +339,10 @@ class Flow:
                         if found.flat()
                         else Value(shape=Instance(typed, {}), refs=found.refs)
                     )
-        self._fields[key] = found
+        if complete:
+            self._fields[key] = found
+        else:
+            del self._fields[key]
         return found
 
     def class_value(self, owner: ClassId, name: str, statement: f.Assign) -> Value:

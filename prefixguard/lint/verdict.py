@@ -72,8 +72,15 @@ class LintFinding:
 def judge(flow: Flow) -> list[LintFinding]:
     """All findings of a flow, in the order of file and place."""
     found: dict[tuple[int, At, str], tuple[LintFinding, tuple[int, int, int]]] = {}
+    sent: dict[tuple[int, At, str], set[tuple[int, int]]] = {}
+    for hit in flow.hits:
+        if hit.sink.kind in {"request", "built"}:
+            rows = sent.setdefault(hit.change.key, set())
+            rows.update((step.file, step.at[0]) for step in hit.trace)
     for hit in flow.hits:
         if hit.sink.kind == "message" and (hit.sink.file, hit.sink.at) in flow.safe:
+            continue
+        if _superseded(hit, sent.get(hit.change.key)):
             continue
         made = _finding(hit)
         if made is None:
@@ -92,6 +99,15 @@ def judge(flow: Flow) -> list[LintFinding]:
     findings.extend(_marks(flow))
     findings.extend(_side_requests(flow))
     return sorted(_thinned(findings), key=lambda finding: (finding.file, finding.at, finding.code))
+
+
+def _superseded(hit: Hit, rows: set[tuple[int, int]] | None) -> bool:
+    """Whether a request shows more of the same way than a name or a built message does."""
+    if rows is None or hit.sink.kind in {"request", "built"}:
+        return False
+    if hit.sink.kind == "message":
+        return any(file == hit.sink.file for file, _ in rows)
+    return (hit.sink.file, hit.sink.at[0]) in rows
 
 
 def _thinned(findings: list[LintFinding]) -> list[LintFinding]:

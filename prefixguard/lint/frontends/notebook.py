@@ -20,7 +20,7 @@ def lower(source: bytes) -> f.Module:
     try:
         book: Any = json.loads(text)
         cells = [cell for cell in book.get("cells", []) if cell.get("cell_type") == "code"]
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, TypeError):
         return f.Module("python", [], [], [], [], [], [(1, 1, 1, 1)])
     expected = sum(len(_lines(cell)) for cell in cells)
     laid_out, placed = _in_place(text)
