@@ -43,7 +43,8 @@ def discover(paths: Iterable[Path], exclude: Iterable[re.Pattern[str]] = ()) -> 
     found: dict[Path, None] = {}
     for path in paths:
         if path.is_file():
-            found[path] = None
+            if not any(pattern.search(path.as_posix()) for pattern in patterns):
+                found[path] = None
         elif path.is_dir():
             for file in _walk(path):
                 if not any(pattern.search(file.as_posix()) for pattern in patterns):
