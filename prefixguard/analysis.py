@@ -70,6 +70,7 @@ class Fold:
         self._thread_counts: dict[str, int] = {}
         self._scales: dict[str, float] = {}
         self._summaries: dict[str, list[str]] = defaultdict(list)
+        self._openings: dict[tuple[str, str | None, bytes], int] = {}
 
     def step(self, exchange: Exchange) -> Turn:
         """Takes the next exchange and says everything about it. Never raises on odd exchanges."""
@@ -143,7 +144,14 @@ class Fold:
             grand=self._recall(grand.index) if grand else None,
             earlier=earlier,
             parting=part(earlier, layout, rule.blind) if earlier is not None else None,
+            opening=self._other_opening(fresh) if match is None else None,
         )  # fmt: skip
+
+    def _other_opening(self, fresh: Node) -> Seen | None:
+        """The latest first request of another session with the same tools."""
+        index = self._openings.get(_opening_key(fresh))
+        seen = self._recall(index) if index is not None else None
+        return seen if seen is not None and seen.node.session != fresh.session else None
 
     def _choose(self, exchange: Exchange, prompt: Prompt, decoded: DecodedUsage | None) -> Choice:
         if exchange.rendered is not None and self.options.server is None:
@@ -203,6 +211,8 @@ class Fold:
             texts += [s.text for s in node.reply if len(s.text) >= LEAST_SUMMARY]
             del texts[:-_SUMMARIES]
         self._lineage.add(node, response_ids(fields_of(step.reading.response)))
+        if parent is None:
+            self._openings[_opening_key(node)] = node.index
         self._seen[node.index] = seen
         self._in_use.touch(seen.layout)
         self._meter.observe(seen)
@@ -232,6 +242,11 @@ class Fold:
             for name, turns in by_session.items()
         )
         return Analysis(__version__, prices, sessions)
+
+
+def _opening_key(node: Node) -> tuple[str, str | None, bytes]:
+    """What two sessions must have in common for their first requests to be held side by side."""
+    return node.pool, node.prompt.model, digest(*(s.exact.hex() for _, s in node.prompt.tools))
 
 
 def analyze(

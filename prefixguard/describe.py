@@ -12,6 +12,7 @@ from prefixguard.causes.evidence import Catalogue, Evidence
 from prefixguard.causes.head import CauseTable, HeadCauses
 from prefixguard.causes.misses import Circumstances, miss_findings
 from prefixguard.causes.naming import name_divergence
+from prefixguard.causes.openings import opening_findings
 from prefixguard.causes.remarks import remarks, replaced_tail, shape_note
 from prefixguard.causes.setup import switched_off
 from prefixguard.costs import cost_of_turn, terms_of
@@ -164,7 +165,14 @@ class Describer:
     def _beside_donor(
         self, step: Step, numbers: Numbers, recall: Callable[[int], Seen | None]
     ) -> tuple[int | None, Parting | None, list[Finding]]:
-        """Without a parent, a request is shown beside the exchange whose cache entry it comes closest to."""
+        """Without a parent, a request is shown beside another session's first, or the closest cache entry."""
+        opening = step.opening
+        if opening is not None and opening.layout.prompt.order == step.prompt.order:
+            parting, found = opening_findings(
+                self.catalogue, self._head, opening.layout, step.layout, step.counter
+            )
+            if parting is not None:
+                return opening.node.index, parting, found
         donor = numbers.readable.donor
         other = recall(donor) if donor is not None else None
         if other is None or other.layout.prompt.order != step.prompt.order:

@@ -54,7 +54,8 @@ class Thread:
 class Step:
     """The exchange at hand beside the one it continues.
 
-    before: the parent, if there is one, and `earlier` its layout in the order
+    opening: for a request without a parent, the latest first request of another
+    session that has the same tools. before: the parent, if there is one, and `earlier` its layout in the order
     of this prompt. grand: the parent's parent. parting: where they part.
     """
 
@@ -69,6 +70,7 @@ class Step:
     grand: Seen | None = None
     earlier: Layout | None = None
     parting: Parting | None = None
+    opening: Seen | None = None
 
     @property
     def rule(self) -> CacheRule:

@@ -79,7 +79,7 @@ def miss_findings(catalogue: Catalogue, facts: Circumstances) -> list[Finding]:
                 "PG703", f"{rounding:,} shared tokens lie in an unfinished block of {rule.grain:,}", by="server"
             )
         )
-    explained = found or facts.off or facts.parted
+    explained = found or facts.off or facts.parted or readable.unreachable > readable.high
     if facts.verdict == "less" and not explained:
         found.append(
             catalogue.finding(
