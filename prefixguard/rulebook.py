@@ -106,8 +106,12 @@ class Rulebook:
         return rules
 
     def tables[T](self, name: str, kind: type[T]) -> tuple[T, ...]:
-        """Every file of `rules/NAME/`, in the order of their names."""
-        return tuple(table for _, table in read_tables(self.folder / name, kind))
+        """Every file of `rules/NAME/`, in the order of their names, read once."""
+        key = f"{name}/"
+        if key not in self._tables:
+            self._tables[key] = tuple(table for _, table in read_tables(self.folder / name, kind))
+        found: tuple[T, ...] = self._tables[key]
+        return found
 
     def table[T](self, name: str, kind: type[T]) -> T:
         """The single file `rules/NAME.toml`, read once."""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from prefixguard.caches.rule import CacheRule, Match, with_options
 from prefixguard.errors import InputError
-from prefixguard.rulebook import Rulebook, read_tables
+from prefixguard.rulebook import Rulebook
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Choice:
 
 def cache_rules(rulebook: Rulebook) -> tuple[CacheRule, ...]:
     """All cache rules, in the order of their files."""
-    return tuple(rule for _, rule in read_tables(rulebook.folder / "caches", CacheRule))
+    return rulebook.tables("caches", CacheRule)
 
 
 class Chooser:
