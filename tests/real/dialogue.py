@@ -195,9 +195,7 @@ SPEAKERS = {"chat": chat, "responses": responses, "messages": messages}
 def agent_for(api: str, url: str, *, stream: bool, http_client: Any = None) -> Agent:
     """An agent whose SDK talks to `url`."""
     if api == "messages":
-        client: Any = anthropic.Anthropic(
-            base_url=url, api_key="none", max_retries=0, http_client=http_client
-        )
+        client: Any = anthropic.Anthropic(base_url=url, api_key="none", http_client=http_client)
     else:
-        client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, http_client=http_client)
+        client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", http_client=http_client)
     return Agent(SPEAKERS[api], client, stream)

@@ -23,7 +23,7 @@ from prefixguard.exchange import Exchange
 from prefixguard.store import Store
 from tests.real.changes import CHANGES
 from tests.real.conftest import Servers, emptied
-from tests.real.dialogue import Agent, Counted, agent_for
+from tests.real.dialogue import SPEAKERS, Agent, Counted, agent_for
 
 type Change = Callable[[Agent], None]
 type Played = dict[str, tuple[list[Exchange], list[Counted]]]
@@ -53,19 +53,17 @@ def recording_proxy(server: LaunchedServer, store: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def played(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, bool], Played]:
-    """All changes through one proxy, by API and transport; each combination is played once."""
+def played(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Played]:
+    """All changes on one API through one proxy, played when they are first asked for."""
+    outcomes: dict[str, Played | Exception] = {}
 
-    outcomes: dict[tuple[str, bool], Played | Exception] = {}
-
-    def play(api: str, stream: bool) -> Played:
-        key = (api, stream)
-        if key not in outcomes:
+    def play(api: str) -> Played:
+        if api not in outcomes:
             try:
-                outcomes[key] = _played(servers.any(), tmp_path_factory.mktemp("record") / "record.db", *key)
-            except Exception as error:  # said by each test of this group, without playing it again
-                outcomes[key] = error
-        outcome = outcomes[key]
+                outcomes[api] = _played(servers.any(), tmp_path_factory.mktemp("record") / "record.db", api)
+            except Exception as error:  # said by each test of this API, without playing it again
+                outcomes[api] = error
+        outcome = outcomes[api]
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
@@ -73,16 +71,19 @@ def played(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Callab
     return play
 
 
-def _played(server: LaunchedServer, store: Path, api: str, stream: bool) -> Played:
+def _played(server: LaunchedServer, store: Path, api: str) -> Played:
     counted: list[tuple[str, list[Counted]]] = []
     with recording_proxy(server, store) as url:
-        for change in CHANGES:
+        for number, change in enumerate(CHANGES, start=list(SPEAKERS).index(api)):
             emptied(server)
-            agent = agent_for(api, url, stream=stream)
+            # Streams and whole responses take turns, and on each API the other way round.
+            agent = agent_for(api, url, stream=number % 2 == 1)
             change(agent)
             counted.append((change.__name__, agent.counted))
     with Store.open(store) as record:
-        exchanges = list(render_exchanges(record.exchanges(), server.url))
+        # The server closes a connection behind a stream without a word. Where a request crosses that
+        # on its way, the SDK asks again, as it does in life.
+        exchanges = [e for e in render_exchanges(record.exchanges(), server.url) if e.status == 200]
     assert len(exchanges) == sum(len(each) for _, each in counted)
     found: Played = {}
     for name, each in counted:
@@ -90,13 +91,12 @@ def _played(server: LaunchedServer, store: Path, api: str, stream: bool) -> Play
     return found
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+@pytest.mark.parametrize("api", SPEAKERS)
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_the_analysis_predicts_what_the_server_reads(
-    played: Callable[[str, bool], Played], api: str, stream: bool, change: Change
+    played: Callable[[str], Played], api: str, change: Change
 ) -> None:
-    exchanges, counted = played(api, stream)[change.__name__]
+    exchanges, counted = played(api)[change.__name__]
     fold = Fold()
     turns = [fold.step(exchange) for exchange in exchanges]
     assert all(turn.cache for turn in turns)
