@@ -112,7 +112,8 @@ class AgentSession:
         block = json.dumps({"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}).encode()
         last = history[-1]
         marked = last[: last.rindex(b"}]}")] + b',"cache_control":{"type":"ephemeral"}}]}'
-        return b'{"model":"claude-opus-4-8","max_tokens":32000,"stream":true,"tools":[%b],"system":[%b],"messages":[%b]}' % (
+        head = b'{"model":"claude-opus-4-8","max_tokens":32000,"stream":true,'
+        return head + b'"tools":[%b],"system":[%b],"messages":[%b]}' % (
             joined, block, b",".join([*history[:-1], marked]),
         )  # fmt: skip
 
@@ -121,7 +122,9 @@ class AgentSession:
         if self.api == "openai":
             function = {"name": f"tool_{number}", "description": description, "parameters": schema}
             return json.dumps({"type": "function", "function": function}).encode()
-        return json.dumps({"name": f"tool_{number}", "description": description, "input_schema": schema}).encode()
+        return json.dumps(
+            {"name": f"tool_{number}", "description": description, "input_schema": schema}
+        ).encode()
 
     def _user(self, text: str) -> bytes:
         if self.api == "openai":
