@@ -19,8 +19,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
+from prefixguard.engines.upstreams import Upstreams
 from prefixguard.errors import PrefixGuardError
-from prefixguard.exchange import Capture, Exchange, SessionKey
+from prefixguard.exchange import Capture, Exchange, Rendered, SessionKey
 from prefixguard.proxy.frames import Event, Frame, Lost, Ready, Refused, Stored, Trouble, TurnSeen, pack_event
 from prefixguard.proxy.frames import read_frames as frames_of
 from prefixguard.proxy.understand import exchange_of, timing_of
@@ -46,16 +47,27 @@ class Recording(Protocol):
     def append(self, capture: Capture, session: SessionKey | None) -> object: ...
     def assign(self, exchange_id: str, session: str) -> object: ...
     def save_turn(self, exchange_id: str, turn_json: bytes) -> object: ...
+    def save_rendered(self, exchange_id: str, rendered: Rendered) -> object: ...
     def capture(self, exchange_id: str) -> Capture: ...
 
 
 class Recorder:
-    """Stores and analyses frames. send: takes events. analyst: None where there is no analysis."""
+    """Stores and analyses frames. send: takes events. analyst: None where there is no analysis.
 
-    def __init__(self, store: Recording, analyst: Analyst | None, send: Callable[[Event], None]) -> None:
+    render: sets the token ids that the server evaluated, where it can be asked for them.
+    """
+
+    def __init__(
+        self,
+        store: Recording,
+        analyst: Analyst | None,
+        send: Callable[[Event], None],
+        render: Callable[[Exchange], Exchange] = lambda exchange: exchange,
+    ) -> None:
         self._store = store
         self._analyst = analyst
         self._send = send
+        self._render = render
         self._backlog: deque[tuple[Frame, str]] = deque()
         self._backlog_bytes = 0
         self._degraded = False
@@ -113,7 +125,7 @@ class Recorder:
         frame, session = self._backlog.popleft()
         capture = frame.capture
         self._backlog_bytes -= len(capture.body) + len(capture.response_body)
-        exchange = exchange_of(capture, frame.marks)
+        exchange = self._rendered(capture.id, exchange_of(capture, frame.marks))
         if self._analyst is None:
             self._send(plain_event(capture.id, session, exchange, "not analysed"))
             return
@@ -131,6 +143,17 @@ class Recorder:
         except Exception as error:  # noqa: BLE001  both can be computed again
             self._send(Trouble("saving the analysis", _reason(error)))
         self._send(event)
+
+    def _rendered(self, exchange_id: str, exchange: Exchange) -> Exchange:
+        """With its token ids, where they can be had; they are kept, so that reports are as exact later."""
+        try:
+            found = self._render(exchange)
+            if found.rendered is not None:
+                self._store.save_rendered(exchange_id, found.rendered)
+        except Exception as error:  # noqa: BLE001  the analysis can do without
+            self._send(Trouble("asking the server for its token ids", _reason(error)))
+            return exchange
+        return found
 
 
 def plain_event(exchange_id: str, session: str, exchange: Exchange, note: str) -> TurnSeen:
@@ -250,7 +273,7 @@ def main() -> None:
         send(Trouble("starting the analysis", _reason(error)))
     send(Ready(os.getpid(), store.name, store.salt))
     try:
-        serve(Recorder(store, analyst, send), sys.stdin.buffer)
+        serve(Recorder(store, analyst, send, Upstreams().render), sys.stdin.buffer)
     finally:
         send.flush()
         store.close()
