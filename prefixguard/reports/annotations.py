@@ -33,7 +33,7 @@ def annotation(
     Nothing in the message can end the command or begin another one.
     """
     properties: dict[str, object] = {}
-    if filename is not None:
+    if filename:
         properties["file"] = _relative(filename)
         properties |= {"line": row, "col": column, "endLine": end_row, "endColumn": end_column}
     properties["title"] = title or None

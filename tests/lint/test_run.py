@@ -8,7 +8,6 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from prefixguard.errors import InputError
@@ -18,8 +17,8 @@ from prefixguard.lint.formats import FORMATS, printed
 from prefixguard.lint.frontends import lower
 from prefixguard.lint.run import Options, Report, lint
 from prefixguard.rulebook import Rulebook
+from tests import official_sarif
 
-SCHEMA = Path(__file__).parent.parent.parent / "fixtures" / "sarif-2.1.0.schema.json"
 SETS = """def turn(client, messages, registry):
     names = {"a", "b", "c"}
     tools = [registry[n] for n in names]
@@ -205,7 +204,7 @@ def test_sarif_is_valid_and_within_the_limits_of_code_scanning(tmp_path: Path) -
     write(tmp_path, SETS, "sets.py")
     write(tmp_path, "def broken(:\nmessages = 1\n", "broken.py")
     log = json.loads(printed("sarif", run(tmp_path), Rulebook()))
-    jsonschema.validate(log, json.loads(SCHEMA.read_text()))
+    official_sarif.validate(log)
     results = log["runs"][0]["results"]
     assert {result["ruleId"] for result in results} == {"PG101", "PG209"}
     for result in results:

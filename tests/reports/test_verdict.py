@@ -6,10 +6,8 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from any_values import analyses
 from hypothesis import HealthCheck, given, settings
@@ -23,9 +21,9 @@ from prefixguard.reports.junit import Case, Suite, to_junit
 from prefixguard.reports.sarif import Replacement, SarifResult, Spot, to_sarif
 from prefixguard.reports.verdict import FORMATS, written
 from prefixguard.rulebook import Rulebook
+from tests import official_sarif
 
 FINDINGS = Rulebook().findings
-SARIF = json.loads((Path(__file__).parents[2] / "fixtures" / "sarif-2.1.0.schema.json").read_text())
 SOURCED = replace(BREAK, findings=(replace(CLOCK, source=SourceLine("agent/loop.py", 27)),))
 ROWS = {"log.jsonl": [1, 2, 4]}
 
@@ -107,7 +105,7 @@ def test_markdown_has_the_limits_and_the_causes() -> None:
 
 def test_sarif_is_valid_and_points_at_code_and_log() -> None:
     document = json.loads(show("sarif", verdict(APPEND, SOURCED, BREAK)))
-    jsonschema.validate(document, SARIF)
+    official_sarif.validate(document)
     (run,) = document["runs"]
     at_code, at_log = run["results"]
     place = at_code["locations"][0]["physicalLocation"]
@@ -134,7 +132,7 @@ def test_sarif_of_a_lint_run_is_valid_too() -> None:
         problems=["x.py: no Python"], help_uri="https://example.org/{code}", category="lint",
     )  # fmt: skip
     document = json.loads(content)
-    jsonschema.validate(document, SARIF)
+    official_sarif.validate(document)
     run = document["runs"][0]
     assert run["invocations"][0]["executionSuccessful"] is False
     assert run["tool"]["driver"]["rules"][0]["helpUri"] == "https://example.org/PG101"
@@ -171,7 +169,7 @@ def test_every_format_takes_whatever_an_analysis_may_say(name: str, found: Any) 
     assert text.endswith("\n")
     assert "\x1b" not in text
     if name == "sarif":
-        jsonschema.validate(json.loads(text), SARIF)
+        official_sarif.validate(json.loads(text))
     elif name == "junit":
         ET.fromstring(text)
     elif name == "json":
