@@ -731,6 +731,8 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[An
     if isinstance(base.shape, External):
         return None
     first = given[0][1] if given else NOTHING
+    if name in {"pop", "remove", "clear", "splice", "shift"}:
+        tool_list_changed(frame, func, base, node.at, "PG402")
     listed = is_list(frame, func.base, base)
     if name in {"insert", "unshift"}:
         return _inserted(frame, node, func, base, given, listed)
@@ -794,6 +796,27 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[An
     if name == "clear" and frame.function is not None and not _CLEARS.search(snake(frame.function.name)):
         note(frame, "PG313", "the messages are taken out, to be built anew", node.at, "event", weak=True)
     return NOTHING if name in {"clear", "reverse", "remove"} else None
+
+
+_TOOLS = re.compile(r"(^|_)(tools|functions|tool_(defs|definitions|schemas|specs|list))$")
+
+
+def tool_list_changed(frame: Frame, func: f.Attr, base: Value, at: f.At, code: str) -> None:
+    """A tool added to or taken from the list while a conversation runs."""
+    if not frame.talking or not _TOOLS.search(snake(walk.last_name(func.base))) or frame.is_fresh(walk.dotted(func.base)):
+        return
+    what = "a tool is added" if code == "PG401" else "a tool is taken out"
+    change = frame.change(code, f"{what} while the conversation runs", at, TURN, confidence=1)
+    touch(frame, base.place or ("local:" + walk.last_name(func.base),), change)
+
+
+def tool_edited(frame: Frame, place: tuple[str, ...], key: str, value: Value, at: f.At) -> None:
+    """A tool's text changed in place while a conversation runs."""
+    root = place_name(frame, tuple(part for part in place[:-1] if not part.startswith("[") and part != "function"))
+    if not frame.talking or key not in {"description", "parameters", "input_schema", "name"} or not _TOOLS.search(snake(root)):
+        return
+    change = frame.change("PG403", f"a tool's {key} is written anew", at, TURN, confidence=1)
+    touch(frame, place, change)
 
 
 def _about_system(frame: Frame) -> bool:

@@ -390,6 +390,8 @@ def mapping(frame: Frame, node: f.Map) -> Value:
             if key_value.const in _IDS and {"role", "type"} & _keys_of(node) and value.flat():
                 value = transform(value, _minted)
                 entries[str(key_value.const)] = value
+            if key_value.const in _MEDIA and any(change.loop_bound or change.code == "PG105" for change in value.flat()):
+                value = transform(value, _encoded)
             if value.flat():
                 entries[str(key_value.const)] = frame.traced(value, item.at, f"put under `{key_value.const}`")
         else:
@@ -400,6 +402,15 @@ def mapping(frame: Frame, node: f.Map) -> Value:
     made.size = sum(value.size for value in entries.values())
     sinks.built(frame, node, made)
     return made
+
+
+_MEDIA = {"data", "image_url", "url", "inline_data", "inlineData", "image"}
+
+
+def _encoded(change: Change) -> Change:
+    if change.code == "PG105":
+        return change._replace(code="PG305", what=f"a medium encoded anew by {change.what}")
+    return change
 
 
 def _minted(change: Change) -> Change:

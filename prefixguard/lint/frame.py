@@ -317,6 +317,7 @@ class Frame:
             if name in {"cache_control", "cachePoint"}:
                 edits.breakpoint_set(self, place, at)
             edits.element(self, (*place, name), name, value, at)
+            edits.tool_edited(self, (*place, name), name, value, at)
         elif name is None:
             edits.item_assigned(self, target, base, key, value, at)
         order = tuple(change for change in key.flat() if change.order)

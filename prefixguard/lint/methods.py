@@ -482,6 +482,7 @@ def _append(
         return None
     if isinstance(base.shape, External) and name not in {"append", "extend"}:
         return None
+    edits.tool_list_changed(frame, func, base, node.at, "PG401")
     values = [value for _, value in given]
     if name == "extend" or any(arg is not None and arg.star == 1 for arg, _ in given):
         calls.extended(frame, func.base, base, values[0], node.at)

@@ -52,6 +52,7 @@ _SPOKEN = (
 )
 _CHOICES = {"model": "PG405", "thinking": "PG406", "tool_choice": "PG407", "format": "PG408"}
 _LONG = 4096
+_SHARED = 1000
 MAX_BREAKPOINTS = 4
 
 
@@ -219,12 +220,53 @@ def sent(
         messages(frame, base, listed)
     if values["tools"] is not NOTHING:
         _tools(frame, base, values["tools"], nodes.get("tools"))
+    if not spec.built:
+        _covered(frame, base, [values["tools"], *systems])
+        _volatile_first(frame, base, systems, listed)
     for part in ("model", "thinking", "tool_choice", "format", "key"):
         if values[part] is not NOTHING:
             chosen(frame, _at(base, part, None), values[part], part)
     if not spec.built:
         _breakpoints(frame, node, api, values, systems, given, size, history)
         _record(frame, node, api, values, systems, history)
+
+
+def _covered(frame: Frame, base: Sink, values: list[Value]) -> None:
+    """Breakpoints on blocks that change: what they write is never read."""
+    for value in values:
+        parts = flattened(value) if isinstance(value.shape, Items) else [(False, value)]
+        for _, part in parts:
+            shape = part.shape
+            if not isinstance(shape, Fields) or "cache_control" not in shape.entries or shape.at is None:
+                continue
+            for change in part.flat():
+                settled = sinks.settled(frame, base, change) if not change.edit else None
+                if settled is None or settled.lifetime >= SESSION or settled.confidence == 0:
+                    continue
+                covered = Change(
+                    "PG501", f"a breakpoint covers {settled.what}", shape.file, shape.at, TURN, confidence=settled.confidence
+                )
+                trace = (*settled.trace, Step(base.file, base.at, base.label))
+                frame.flow.hits.append(Hit(covered, _at(base, "parameters", None), "parameters", trace, 0))
+                break
+
+
+def _volatile_first(frame: Frame, base: Sink, systems: list[Value], listed: Value) -> None:
+    """Text that is known to be the same behind text that is not: the other order would be shared."""
+    texts = [value for value in systems if isinstance(value.shape, Words)]
+    if isinstance(listed.shape, Items) and not _has_history(frame, listed):
+        texts.extend(content for _, part in flattened(listed) if isinstance((content := spoken(part)).shape, Words))
+    for text in texts:
+        assert isinstance(text.shape, Words)
+        parts = text.shape.parts
+        first = next((i for i, part in enumerate(parts) if part.all_refs() and not part.size), None)
+        if first is None:
+            continue
+        behind = sum(part.size for part in parts[first + 1 :])
+        if behind < _SHARED:
+            continue
+        change = Change("PG510", "a text that differs stands before a text that is always the same", frame.file.index, base.at, TURN)
+        frame.flow.hits.append(Hit(change, _at(base, "parameters", None), "parameters", (), 0, behind))
 
 
 def _at(base: Sink, position: str, node: f.Expr | None) -> Sink:
