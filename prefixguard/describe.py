@@ -24,9 +24,10 @@ from prefixguard.options import Options
 from prefixguard.rulebook import Rulebook
 from prefixguard.shape import LEAST_REBILLED, shape_of
 from prefixguard.step import Seen, Step, Thread
-from prefixguard.turn import CacheOutcome, Cost, Divergence, Shape, Tokens, Turn, Verdict
+from prefixguard.turn import CacheOutcome, Cost, Divergence, Shape, Tokens, Turn, Usage, Verdict
 from prefixguard.verdict import confirmed, costs_enough, tolerance_of, verdict_of
 from prefixguard.wire.reported import fields_of
+from prefixguard.wire.usage import DecodedUsage
 
 _TERMS = ("service_tier", "speed", "inference_geo")
 _ELSEWHERE = Parting(0, 0, "changed", "certain", "", "turn")
@@ -70,7 +71,8 @@ class Describer:
             findings += [shape_note(self.catalogue, visible)] if visible else []
         findings += remarks(self.catalogue, step, shape, numbers.readable, thread.said)
         if step.answered:
-            findings += self._misses(step, numbers, shape, moved, verdict, tolerance)
+            others = _others(step, recall) if verdict == "less" and not step.rule.hosted else 0
+            findings += self._misses(step, numbers, shape, moved, verdict, tolerance, others)
         if step.match is None:
             against, visible, beside = self._beside_donor(step, numbers, recall)
             findings += beside
@@ -152,13 +154,14 @@ class Describer:
         )
 
     def _misses(
-        self, step: Step, numbers: Numbers, shape: Shape, moved: str | None, verdict: Verdict, tolerance: int
-    ) -> list[Finding]:
+        self, step: Step, numbers: Numbers, shape: Shape, moved: str | None, verdict: Verdict, tolerance: int,
+        others: int,
+    ) -> list[Finding]:  # fmt: skip
         rule, layout = step.rule, step.layout
         facts = Circumstances(
             rule, numbers.readable, numbers.keep, step.parting is not None and shape == "changed", moved,
             _routing_change(step), rule.routing[0] if rule.routing else "", layout.total, step.usage, verdict,
-            tolerance, _longest_ttl(step), bool(switched_off(rule, layout)),
+            tolerance, _longest_ttl(step), bool(switched_off(rule, layout)), others,
         )  # fmt: skip
         return miss_findings(self.catalogue, facts)
 
@@ -183,7 +186,8 @@ class Describer:
         return donor, parting, replaced_tail(self.catalogue, step, other.layout, parting)
 
     def _cost(self, step: Step, numbers: Numbers, shape: Shape) -> Cost:
-        options, decoded, rule = self._options, step.decoded, step.rule
+        options, rule = self._options, step.rule
+        decoded = step.decoded or _unreported(step, numbers)
         if options.pricer is None or decoded is None:
             return Cost()
         body, prompt = step.reading.body, step.reading.prompt
@@ -198,8 +202,17 @@ class Describer:
         return cost_of_turn(
             options.pricer, prompt.model, prompt.api, step.exchange.upstream, decoded.usage, step.exchange.t,
             ideal_read=ideal or 0, rule_write_ttl=next(iter(rule.ttl), None) if writes else None,
-            options=terms, beside=decoded.beside,
+            options=terms, beside=decoded.beside, estimated=step.decoded is None,
+            possible_read=numbers.readable.high,
         )  # fmt: skip
+
+
+def _unreported(step: Step, numbers: Numbers) -> DecodedUsage | None:
+    """The usage of an answered request whose server said nothing, as far as it can be counted here."""
+    node = step.seen.node
+    if not step.answered or not node.reply:
+        return None
+    return DecodedUsage(Usage(numbers.prompt, None, {}, sum(node.reply_weights)), "openai-chat")
 
 
 def _divergence(step: Step, against: int, parting: Parting, numbers: Numbers) -> Divergence:
@@ -248,6 +261,23 @@ def _routing_change(step: Step) -> tuple[str | None, str | None] | None:
     if old != new:
         return old, new
     return (None, None) if new is None and step.rule.needs_routing else None
+
+
+_MOST_OTHERS = 256
+
+
+def _others(step: Step, recall: Callable[[int], Seen | None]) -> int:
+    """Tokens of other threads' prompts in the same cache since the parent, the latest of them."""
+    if step.before is None:
+        return 0
+    now, before = step.seen.node, step.before.node
+    total = 0
+    for index in range(max(before.index + 1, now.index - _MOST_OTHERS), now.index):
+        seen = recall(index)
+        if seen is not None and seen.domain == step.seen.domain:
+            if (seen.node.session, seen.node.thread) != (now.session, now.thread):
+                total += seen.layout.total
+    return total
 
 
 def _longest_ttl(step: Step) -> str | None:

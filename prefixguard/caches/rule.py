@@ -56,7 +56,8 @@ class CacheRule(Dated, frozen=True, forbid_unknown_fields=True):
     generated tokens are kept as well. unmarked: requests without a breakpoint
     are cached too. automatic: the server puts one breakpoint at the end by
     itself. blind: differences that this server does not see ("ids", "keys",
-    "query"). details: usage lacks cached tokens unless a server flag is set.
+    "query"). slots: how many, 0 where unknown. slotted: a session is kept in a
+    slot, which another session may take. details: usage lacks cached tokens unless a server flag is set.
     """
 
     name: str
@@ -84,6 +85,7 @@ class CacheRule(Dated, frozen=True, forbid_unknown_fields=True):
     automatic: bool = False
     blind: tuple[str, ...] = ()
     slots: int = 0
+    slotted: bool = False
     notes: str = ""
 
     @property

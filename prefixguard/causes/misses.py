@@ -18,7 +18,8 @@ class Circumstances:
     keep: tokens of the parent that an append would have read. moved: which part
     of the domain differs from the parent's ("host", "account"), or None.
     routing: (before, now) of the routing key when it matters and differs.
-    asked_ttl: the longest lifetime that the client asked for.
+    asked_ttl: the longest lifetime that the client asked for. others: tokens of
+    other threads' prompts that the same cache took since the turn before.
     """
 
     rule: CacheRule
@@ -34,6 +35,7 @@ class Circumstances:
     tolerance: int
     asked_ttl: str | None
     off: bool
+    others: int = 0
 
 
 def miss_findings(catalogue: Catalogue, facts: Circumstances) -> list[Finding]:
@@ -80,7 +82,9 @@ def miss_findings(catalogue: Catalogue, facts: Circumstances) -> list[Finding]:
             )
         )
     explained = found or facts.off or facts.parted or readable.unreachable > readable.high
-    if facts.verdict == "less" and not explained:
+    if facts.verdict == "less" and not explained and facts.others and not rule.hosted and _much(facts, reported):
+        found.append(_pushed_out(catalogue, facts, reported or 0))
+    elif facts.verdict == "less" and not explained:
         found.append(
             catalogue.finding(
                 "PG804",
@@ -90,6 +94,16 @@ def miss_findings(catalogue: Catalogue, facts: Circumstances) -> list[Finding]:
             )
         )  # fmt: skip
     return found
+
+
+def _pushed_out(catalogue: Catalogue, facts: Circumstances, reported: int) -> Finding:
+    """Other work came between on a server with room for so much: in slots, or in blocks."""
+    seen = f"{reported:,} of about {facts.readable.high:,} tokens were left after {facts.others:,} of other prompts"
+    if facts.rule.slotted:
+        return catalogue.finding(
+            "PG606", f"another session took the slot: {seen}", by="server", confidence="medium"
+        )
+    return catalogue.finding("PG602", f"pushed out by other work: {seen}", by="server", confidence="medium")
 
 
 def _much(facts: Circumstances, reported: int | None) -> bool:

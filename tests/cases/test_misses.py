@@ -133,3 +133,23 @@ def test_failed_request_leaves_nothing_in_the_cache() -> None:
     agent.send(status=500, echo=False, usage=None, reply=False)
     agent.turn()
     silent(agent.analysed())
+
+
+@pytest.mark.parametrize(("option", "code"), [("vllm", "PG602"), ("llama.cpp", "PG606")])
+@pytest.mark.parametrize("others", [True, False])
+def test_engine_lost_the_entry(option: str, code: str, others: bool) -> None:
+    """With another session's prompts in between they are the likely reason; else nothing explains it."""
+    grain = 16 if option == "vllm" else 1
+    server = PrefixServer("openai-chat", grain=grain, minimum=1, tools_first=False)
+    agent = talk("openai-chat", 2, option=option, server=server)
+    guest = Talk("openai-chat", key="s-2", option=option, server=server, seed="guest", t=agent.t)
+    if others:
+        guest.turn()
+    agent.t = guest.t
+    agent.user()
+    server.miss_next = 1
+    agent.send()
+    turns = analysed(merged_log(agent, guest), option)
+    assert not [t for t in turns if t.is_break]
+    says(turns[-1], code if others else "PG804")
+    silent(turns[:-1])
