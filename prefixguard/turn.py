@@ -103,7 +103,8 @@ class Cost:
 
     actual: as reported. uncached: had nothing been cached. ideal: the same
     content sent append-only with breakpoints where they belong. avoidable:
-    actual less ideal, net of write premiums.
+    actual less ideal, net of write premiums. least, most: the range that
+    actual lies in where the server did not say what it read; None elsewhere.
     """
 
     currency: str = "USD"
@@ -112,6 +113,8 @@ class Cost:
     ideal: float | None = None
     avoidable: float | None = None
     estimated: bool = False
+    least: float | None = None
+    most: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

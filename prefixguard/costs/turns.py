@@ -21,7 +21,7 @@ _FIRST_EPOCH_SECOND = 1e9
 _NOON = datetime.time(12, tzinfo=datetime.UTC)
 
 
-def cost_of_turn(  # noqa: PLR0917 - the request's own facts, in the order in which a turn has them
+def cost_of_turn(
     pricer: Pricer,
     model: str | None,
     api: str,
@@ -34,6 +34,7 @@ def cost_of_turn(  # noqa: PLR0917 - the request's own facts, in the order in wh
     options: Terms = Terms(),  # noqa: B008 - immutable
     estimated: bool = False,
     beside: Sequence[Usage] = (),
+    possible_read: int = 0,
 ) -> Cost:
     """The four sums of one turn, in US dollars; None where no price is known.
 
@@ -43,7 +44,8 @@ def cost_of_turn(  # noqa: PLR0917 - the request's own facts, in the order in wh
     the cache model in force writes, None when it never bills for writing or
     the prompt is too short to be kept. estimated: the usage was not reported
     but worked out from estimated tokens. beside: requests billed with this
-    one (`DecodedUsage.beside`).
+    one (`DecodedUsage.beside`). possible_read: the most that can have been
+    read, for a usage that does not say: the bill is then a range.
 
     Ideal reads at least what was really read, and pays for writing the new
     tail. So `avoidable` is negative where a client did not write what a
@@ -59,9 +61,18 @@ def cost_of_turn(  # noqa: PLR0917 - the request's own facts, in the order in wh
     added = sum(money.total for money in extra)
     nothing_cached = price(rates, Usage(usage.total, 0, {}, usage.output)).total
     nothing_cached += sum(price(rates, Usage(each.total, 0, {}, each.output)).total for each in beside)
+    least = most = None
+    if usage.read is None and possible_read:
+        read = min(possible_read, usage.total)
+        least = price(rates, Usage(usage.total - read, read, {}, usage.output)).total + added
+        most = actual.total + added
+        least, most = min(least, most), max(least, most)
     doubts = bool(actual.doubts or any(money.doubts for money in extra))
     if ideal_read is None:
-        return Cost(actual=actual.total + added, uncached=nothing_cached, estimated=estimated or doubts)
+        return Cost(
+            actual=actual.total + added, uncached=nothing_cached, estimated=estimated or doubts,
+            least=least, most=most,
+        )  # fmt: skip
     ideal = price(rates, ideal_usage(usage, ideal_read, rule_write_ttl, rates))
     avoidable = actual.total - ideal.total
     return Cost(
@@ -70,6 +81,8 @@ def cost_of_turn(  # noqa: PLR0917 - the request's own facts, in the order in wh
         ideal=ideal.total + added,
         avoidable=0.0 if abs(avoidable) < 1e-12 else avoidable,
         estimated=estimated or doubts,
+        least=least,
+        most=most,
     )
 
 
@@ -151,6 +164,17 @@ def sum_costs(costs: Iterable[Cost]) -> Cost:
         ideal=ideal,
         avoidable=actual - ideal,
         estimated=not complete or any(cost.estimated or cost.ideal is None for cost in known),
+        least=_bound(known, [cost.least for cost in known]),
+        most=_bound(known, [cost.most for cost in known]),
+    )
+
+
+def _bound(costs: Sequence[Cost], bounds: Sequence[float | None]) -> float | None:
+    """A bound of a sum: exact parts count as they are; None when every part is exact."""
+    if all(bound is None for bound in bounds):
+        return None
+    return math.fsum(
+        (cost.actual or 0.0) if bound is None else bound for cost, bound in zip(costs, bounds, strict=True)
     )
 
 

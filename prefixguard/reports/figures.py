@@ -47,6 +47,13 @@ def percent(share: float | None) -> str:
     return f"{value:.0f} %"
 
 
+def bill(cost: Cost) -> str:
+    """What was paid: one amount, or the range that it lies in."""
+    if cost.least is None or cost.most is None or money(cost.least, cost) == money(cost.most, cost):
+        return money(cost.actual, cost)
+    return f"{money(cost.least, cost)} to {money(cost.most, cost).removeprefix('~')}"
+
+
 def money(amount: float | None, cost: Cost) -> str:
     """An amount in the currency of `cost`, marked when that cost is estimated."""
     if amount is None:

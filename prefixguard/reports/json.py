@@ -197,6 +197,8 @@ def _cost(cost: Cost) -> Json:
     }
     if cost.estimated:
         result["estimated"] = True
+    if cost.least is not None:
+        result["least"], result["most"] = cost.least, cost.most
     return result
 
 

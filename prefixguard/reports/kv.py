@@ -144,7 +144,7 @@ def _admission(admission: Admission) -> dict[str, Any]:
         "bytes_per_request": admission.bytes_per_request,
         "num_blocks": admission.num_blocks,
         "max_concurrency": None if admission.concurrency is None else round(admission.concurrency, 4),
-        "measured": admission.measured,
+        "by_layout": admission.by_layout,
     }
 
 
@@ -266,8 +266,8 @@ def _vllm_page(admission: Admission, plan: Plan) -> RenderableType:
             f"It has {admission.num_blocks:,} blocks, and logs a maximum concurrency of "
             f"{admission.concurrency:.2f}x; {runs} of that length run at once."
         )
-    if not admission.measured:
-        lines.append("Pages of different sizes: by vLLM's source, not held against a running server.")
+    if admission.by_layout:
+        lines.append("Pages differ in size: so vLLM packs them with layers outermost; other layouts differ.")
     return Group(table, Text(), *(Text(line) for line in lines))
 
 

@@ -80,7 +80,7 @@ def _session_row(session: Session) -> list[str]:
         figures.percent(totals.hit_rate),
         plain(figures.tokens(totals.rebilled_tokens, estimated=figures.is_estimated(session))),
         figures.UNKNOWN if factor is None else f"{factor:.1f} times",
-        plain(figures.money(totals.cost.actual, totals.cost)),
+        plain(figures.bill(totals.cost)),
         plain(figures.money(totals.cost.avoidable, totals.cost)),
     ]
 

@@ -172,7 +172,7 @@ def _money(turn: Turn) -> str:
     cost = turn.cost
     parts = []
     if cost.actual is not None:
-        parts.append(f"{figures.money(cost.actual, cost)} for this request")
+        parts.append(f"{figures.bill(cost)} for this request")
     if cost.avoidable is not None and cost.avoidable > 0:
         parts.append(f"{figures.money(cost.avoidable, cost)} of it avoidable")
     if cost.uncached is not None and parts:
@@ -203,7 +203,8 @@ def _server_says(diagnosis: Diagnosis) -> Text:
     missed = diagnosis.missed_tokens
     tokens = f", about {figures.exact_tokens(missed)} tokens" if missed is not None else ""
     verdict = {True: "; the findings here agree", False: "; the findings here differ", None: ""}
-    return Text(f"{one_line(diagnosis.by)} says: {one_line(diagnosis.reason)}{tokens}{verdict[diagnosis.agrees]}")
+    said = f"{one_line(diagnosis.by)} says: {one_line(diagnosis.reason)}"
+    return Text(f"{said}{tokens}{verdict[diagnosis.agrees]}")
 
 
 def _add_finding(rows: _Rows, turn: Turn, finding: Finding, rule: FindingRule | None) -> None:

@@ -102,7 +102,7 @@ def _cached_phrase(totals: Totals) -> str:
     else:
         phrase = f"{figures.percent(totals.hit_rate)} of the prompt tokens were read from the cache"
     if totals.cost.actual is not None:
-        phrase += f", {figures.money(totals.cost.actual, totals.cost)}"
+        phrase += f", {figures.bill(totals.cost)}"
     return phrase + "."
 
 
@@ -124,7 +124,7 @@ def totals_lines(session: Session) -> Table:
     if cost.actual is not None:
         grid.add_row(
             "Cost",
-            f"{figures.money(cost.actual, cost)}; {figures.money(cost.uncached, cost)} without a cache, "
+            f"{figures.bill(cost)}; {figures.money(cost.uncached, cost)} without a cache, "
             f"{figures.money(cost.ideal, cost)} at best, {figures.money(cost.avoidable, cost)} avoidable",
         )
     return grid

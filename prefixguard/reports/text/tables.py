@@ -92,7 +92,7 @@ def _cells(turn: Turn, start: float, *, threads: bool, priced: bool, timed: bool
         ),
     ]
     if priced:
-        cells.append(Text(figures.money(turn.cost.actual, turn.cost)))
+        cells.append(Text(figures.bill(turn.cost)))
     if timed:
         cells.append(Text(figures.seconds(turn.timing.first_token_ms), "dim"))
     cells.append(what_happened(turn, brief=True))
@@ -126,7 +126,7 @@ def sessions_table(sessions: Sequence[Session]) -> Table:
             figures.tokens(totals.rebilled_tokens, estimated=figures.is_estimated(session))
             if totals.rebilled_tokens
             else figures.NONE,
-            *([figures.money(totals.cost.actual, totals.cost)] if priced else []),
+            *([figures.bill(totals.cost)] if priced else []),
             *([figures.money(totals.cost.avoidable, totals.cost)] if priced else []),
             f"{order[0].code} {order[0].name}" if order and order[0].severity != "info" else "",
         )
