@@ -104,7 +104,7 @@ def invoke(frame: Frame, node: f.Call, target: Value, base: Value, given: list[G
             made = looked_up(frame, node, NOTHING, given)
             if made is not NOTHING:
                 return made
-    return unknown(frame, node, dotted, base, given)
+    return unknown(frame, node, dotted, base if method else target, given)
 
 
 def looked_up(frame: Frame, node: f.Call, made: Value, given: list[Given]) -> Value:
@@ -283,7 +283,7 @@ def unknown(frame: Frame, node: f.Call, dotted: str, base: Value, given: list[Gi
                 arg.value,
                 Value(unique((*value.changes, *made.flat())), made.refs, value.shape, place=value.place),
             )
-    if isinstance(node.func, f.Attr) and not isinstance(base.shape, (External, Func)):
+    if not isinstance(base.shape, (External, Func)):
         made = Value(made.flat(), merge_refs(base.all_refs(), made.all_refs()))
     if not made.flat():
         return Value(refs=made.refs) if made.refs else NOTHING
