@@ -33,6 +33,7 @@ _PIPE_SIZE: Final = 2**20
 _BATCH_BYTES: Final = 2**20
 _MOST_PIECES: Final = 512
 _BREATH: Final = 0.1
+_LAST_BREATH: Final = 2.0
 _FIRST_DELAY: Final = 0.2
 _LONGEST_DELAY: Final = 30.0
 
@@ -43,12 +44,15 @@ UNWRITABLE: Final = "the exchange could not be encoded"
 STALLED: Final = "the recorder did not answer"
 
 
-class _Signal:
-    """Tells the writing thread something that is no frame."""
+class _Close:
+    """Tells the writing thread that no frame follows."""
 
 
-_CLOSE: Final = _Signal()
-_RECORDER_ENDED: Final = _Signal()
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """Tells the writing thread that a recorder has said its last word."""
+
+    process: subprocess.Popen[bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ class Link:
         self._max_bytes = max_bytes
         self._max_frames = max_frames
         self._env = env
-        self._queue: queue.SimpleQueue[Frame | _Signal] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Frame | _Close | _Ended] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._unacknowledged: OrderedDict[str, Frame] = OrderedDict()
         self._held = self._held_bytes = 0
@@ -150,7 +154,7 @@ class Link:
         if self._closing.is_set():
             return
         self._closing.set()
-        self._queue.put(_CLOSE)
+        self._queue.put(_Close())
         last, since = -1, time.monotonic()
         stored_at: float | None = None
         while self._writer.is_alive() or (self._process is not None and self._process.poll() is None):
@@ -195,7 +199,7 @@ class Link:
         _widen(process.stdin)
         self._process = process
         self._reader = threading.Thread(
-            target=self._read_all, args=(process.stdout,), name="prefixguard-events", daemon=True
+            target=self._read_all, args=(process, process.stdout), name="prefixguard-events", daemon=True
         )
         self._reader.start()
         threading.Thread(
@@ -244,8 +248,10 @@ class Link:
                 return False
             if isinstance(item, Frame):
                 pending.append(item)
-            elif item is _CLOSE:
+            elif isinstance(item, _Close):
                 return True
+            else:
+                _bury(item.process)
             wait = False
 
     def _packed(self, pending: deque[Frame]) -> list[bytes]:
@@ -299,7 +305,7 @@ class Link:
         self._held -= 1
         self._held_bytes -= _size(frame)
 
-    def _read_all(self, stream: BinaryIO) -> None:
+    def _read_all(self, process: subprocess.Popen[bytes], stream: IO[bytes]) -> None:
         try:
             for event in read_events(io.BufferedReader(stream, _BATCH_BYTES)):  # type: ignore[type-var]
                 self._take(event)
@@ -308,11 +314,8 @@ class Link:
                     self._on_event(event)
         except (OSError, ValueError, msgspec.DecodeError) as error:
             self._last_words.append(f"unreadable answer: {error}")
-            process = self._process
-            if process is not None:
-                process.kill()
-        if not self._closing.is_set():
-            self._queue.put(_RECORDER_ENDED)
+            process.kill()
+        self._queue.put(_Ended(process))
 
     def _take(self, event: Event) -> None:
         match event:
@@ -341,6 +344,15 @@ class Link:
                 text = line.decode("utf-8", "replace").rstrip()
                 if text:
                     self._last_words.append(text)
+
+
+def _bury(process: subprocess.Popen[bytes]) -> None:
+    """Wait for a process that has closed its output; it has nothing left to do but end."""
+    try:
+        process.wait(_LAST_BREATH)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _size(frame: Frame) -> int:
