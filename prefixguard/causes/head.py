@@ -1,8 +1,9 @@
 """Names a changed text in the head: a clock, a date, an id, a counter, state, memory ... (PG101 to PG112).
 
 Each changed place and the words around it are held against the patterns of
-`rules/causes.toml`: what the change is part of decides first, then what stands
-right before it, then its sentence, its heading, the line above.
+`rules/causes.toml`: what the changed words look like decides first, then a
+heading that names its whole section, then what stands right before the change,
+its sentence, its heading, the line above.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class TextCause(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     line: str = ""
     not_line: str = ""
     not_value: str = ""
+    section: bool = False
 
 
 class CauseTable(Dated, frozen=True, forbid_unknown_fields=True):
@@ -87,6 +89,8 @@ class HeadCauses:
             )
             for row in table.text
         ]
+        self._shaped = [row for row in self._rows if row.within is not None or row.value is not None]
+        self._sections = [row for row in self._rows if row.cause.section]
 
     def name(self, evidence: Evidence) -> list[Finding]:
         """The findings for a head segment that was changed, inserted, removed or moved, the decisive one first."""
@@ -129,17 +133,23 @@ class HeadCauses:
 
     def _best(self, group: list[Change]) -> Named:
         """The name of neighbouring changes: the first row that fits one, over ever wider surroundings."""
-        scopes: list[tuple[Confidence, list[str]]] = [
-            ("high", [change.key for change in group]),
-            ("high", [change.label for change in group]),
-            ("high", [change.heading for change in group]),
-            ("medium", [change.above for change in group]),
-            ("low", [change.line for change in group]),
+        keys = [_words(change.key) for change in group]
+        labels = [_words(change.label) for change in group]
+        headings = [_words(change.heading) for change in group]
+        passes: list[tuple[Confidence, list[_Row], list[str]]] = [
+            ("high", self._shaped, keys),
+            ("high", self._shaped, labels),
+            ("high", self._shaped, headings),
+            ("high", self._sections, headings),
+            ("high", self._rows, keys),
+            ("high", self._rows, labels),
+            ("high", self._rows, headings),
+            ("medium", self._rows, [_words(change.above) for change in group]),
+            ("low", self._rows, [_words(change.line) for change in group]),
         ]
-        for sure, texts in scopes:
-            words = [_words(text) for text in texts]
-            for row in self._rows:
-                for change, text in zip(group, words, strict=True):
+        for sure, rows, texts in passes:
+            for row in rows:
+                for change, text in zip(group, texts, strict=True):
                     if _fits(row, change, text):
                         return Named(row.cause.code, row.cause.what, change, sure)
         return Named("PG112", "text", group[0], "medium")
