@@ -43,6 +43,7 @@ class Change:
     key: what stands before the change in its clause ("Customer:"). label: the
     words of its sentence that stay the same. heading: the nearest heading, opening
     tag or line with a colon above. above: the line right above.
+    paragraph: how many blank lines stand before it.
     """
 
     before: Span
@@ -51,6 +52,7 @@ class Change:
     label: str
     heading: str
     above: str
+    paragraph: int = 0
 
     @property
     def line(self) -> str:
@@ -120,8 +122,9 @@ def _whole(old: str, new: str, above: str) -> Change:
 def _in_line(old: str, new: str, lines: list[str]) -> list[Change]:
     """The changed words of one line."""
     heading, above = _heading(lines), next((x for x in reversed(lines) if x.strip()), "")
+    paragraph = sum(1 for x in lines if not x.strip())
     if not old.strip() or not new.strip():
-        return [Change(Span(old, 0, len(old)), Span(new, 0, len(new)), "", "", heading, above)]
+        return [Change(Span(old, 0, len(old)), Span(new, 0, len(new)), "", "", heading, above, paragraph)]
     a, b = list(_WORD.finditer(old)), list(_WORD.finditer(new))
     if len(a) + len(b) > _MOST_WORDS:
         a, b = a[: _MOST_WORDS // 2], b[: _MOST_WORDS // 2]
@@ -142,8 +145,10 @@ def _in_line(old: str, new: str, lines: list[str]) -> list[Change]:
         side = after if in_new else before
         clause = side.line[: side.start]
         key = clause[next((m.end() for m in reversed(list(_CLAUSE.finditer(clause)))), 0) :]
-        found.append(Change(before, after, key.strip(), label, heading, above))
-    return found or [Change(Span(old, 0, len(old)), Span(new, 0, len(new)), "", "", heading, above)]
+        found.append(Change(before, after, key.strip(), label, heading, above, paragraph))
+    return found or [
+        Change(Span(old, 0, len(old)), Span(new, 0, len(new)), "", "", heading, above, paragraph)
+    ]
 
 
 def _sentence(line: str, at: int) -> tuple[int, int]:

@@ -73,6 +73,10 @@ def _words(text: str) -> str:
     return f"{text}\n{_JOINTS.sub(' ', text)}" if text else ""
 
 
+_MOST_CAUSES = 3
+"""Causes in one text that are worth a finding each."""
+
+
 class HeadCauses:
     """Names changes of system and developer text."""
 
@@ -124,11 +128,16 @@ class HeadCauses:
         return found
 
     def classify(self, old: str, new: str, above: str = "") -> list[Named]:
-        """What a text's changes are, each code once, in the order of their places; never empty."""
+        """What a text's changes are, each code once, in the order of their places; never empty.
+
+        The first is what the cache meets first; of the others only sure ones are named.
+        """
         found: dict[str, Named] = {}
-        for _, group in groupby(changes(old, new, above), key=lambda change: change.heading):
+        places = groupby(changes(old, new, above), key=lambda change: (change.heading, change.paragraph))
+        for _, group in places:
             named = self._best(list(group))
-            found.setdefault(named.code, named)
+            if not found or (named.confidence == "high" and len(found) < _MOST_CAUSES):
+                found.setdefault(named.code, named)
         return list(found.values()) or [Named("PG112", "text", None, "medium")]
 
     def _best(self, group: list[Change]) -> Named:

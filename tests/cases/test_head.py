@@ -195,3 +195,17 @@ def test_changing_line_is_named_wherever_it_stands(code: str, row: int) -> None:
         for turn in changed:
             # A date that changes once a day is a decision; here it changes on each request, which is none.
             breaks(turns[turn], code, deliberate=code == "PG111")
+
+
+def test_each_cause_in_one_text_is_named_and_the_first_one_leads() -> None:
+    """Mending one alone would not help: the others break the prefix all the same."""
+    talk = Talk("openai-chat")
+    talk.user()
+    for turn in range(3):
+        talk.system = [
+            f"You keep the yard. {prose('several', 60)}\n\nNow: 10:4{turn}\n\n{prose('between', 20)}\n\n"
+            f"You are on step {turn + 1} of 9.\n\n## Working tree\nOn branch {_NAMES[turn]}"
+        ]
+        talk.step_with_tool()
+    found = [f.code for f in talk.analysed()[2].findings if f.severity != "info"]
+    assert found == ["PG101", "PG105", "PG106"]
