@@ -70,6 +70,6 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
         yield Servers(tmp_path_factory.mktemp("model"), closing)
 
 
-def emptied(server: LaunchedServer) -> None:
+def emptied(url: str) -> None:
     """Fills the server's slot with what no conversation begins with."""
-    JsonClient(server.url).post("/completion", {"prompt": [5, 6, 7], "n_predict": 1})
+    JsonClient(url).post("/completion", {"prompt": [5, 6, 7], "n_predict": 1})

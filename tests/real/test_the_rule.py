@@ -56,7 +56,7 @@ class Slot:
 def recorded(
     server: LaunchedServer, api: str, *, stream: bool, play: Callable[[Agent], object]
 ) -> tuple[Agent, Tape]:
-    emptied(server)
+    emptied(server.url)
     tape = Tape()
     with httpx2.Client(transport=tape) as client:
         agent = agent_for(api, server.url, stream=stream, http_client=client)

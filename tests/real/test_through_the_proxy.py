@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,38 +19,46 @@ from typing import Any
 import pytest
 
 from prefixguard.analysis import Fold
-from prefixguard.engines import LaunchedServer, render_exchanges
-from prefixguard.exchange import Exchange
+from prefixguard.engines import LaunchedServer
 from prefixguard.store import Store
+from prefixguard.turn import Turn
 from tests.real.changes import CHANGES
 from tests.real.conftest import Servers, emptied
 from tests.real.dialogue import SPEAKERS, Agent, Counted, agent_for
 
 type Change = Callable[[Agent], None]
-type Played = dict[str, tuple[list[Exchange], list[Counted]]]
+type Seen = tuple[Turn, dict[str, Any]]
+"""A turn of the stored record, analysed, and the event that the proxy printed of it."""
+type Played = dict[str, list[tuple[Seen, Counted]]]
+
+EMPTYING = Counted("", 3, 0, 1)
+"""Goes before every change: a prompt that shares nothing with any other."""
 
 
 @contextmanager
-def recording_proxy(server: LaunchedServer, store: Path) -> Iterator[str]:
-    """The address of a proxy before `server`; all that passed is in `store` at the end."""
+def recording_proxy(server: LaunchedServer, store: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The address of a proxy before `server`, and the events that it prints: complete at the end."""
     command = [sys.executable, "-c", "from prefixguard.cli import main; main()"]
     options = ["proxy", "--listen", "127.0.0.1:0", "--format", "json", "--upstream", server.url]
     environment = {**os.environ, "XDG_DATA_HOME": str(store.parent)}
+    events: list[dict[str, Any]] = []
     with subprocess.Popen(
         [*command, *options, "--store", str(store)],
         stdout=subprocess.PIPE, text=True, env=environment,
     ) as proxy:  # fmt: skip
         assert proxy.stdout is not None
-        events: Iterator[dict[str, Any]] = map(json.loads, proxy.stdout)
-        opening = next(event for event in events if event["type"] == "listening")
+        printed: Iterator[dict[str, Any]] = map(json.loads, proxy.stdout)
+        opening = next(event for event in printed if event["type"] == "listening")
+        reading = threading.Thread(target=lambda: events.extend(printed))
+        reading.start()
         try:
-            yield opening["url"]
+            yield opening["url"], events
         finally:
             proxy.terminate()
-            rest = list(events)
+            reading.join()
             assert proxy.wait() == 0
-    assert rest[-1]["type"] == "stopped"
-    assert not [event for event in rest if event["type"] in ("lost", "trouble")]
+    assert events[-1]["type"] == "stopped"
+    assert not [event for event in events if event["type"] in ("lost", "trouble")]
 
 
 @pytest.fixture(scope="module")
@@ -73,21 +82,29 @@ def played(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Callab
 
 def _played(server: LaunchedServer, store: Path, api: str) -> Played:
     counted: list[tuple[str, list[Counted]]] = []
-    with recording_proxy(server, store) as url:
+    with recording_proxy(server, store) as (url, events):
         for number, change in enumerate(CHANGES, start=list(SPEAKERS).index(api)):
-            emptied(server)
+            emptied(url)
             # Streams and whole responses take turns, and on each API the other way round.
             agent = agent_for(api, url, stream=number % 2 == 1)
             change(agent)
-            counted.append((change.__name__, agent.counted))
+            counted.append((change.__name__, [EMPTYING, *agent.counted]))
     with Store.open(store) as record:
+        exchanges = list(record.exchanges())
+    fold = Fold()
+    turns = [fold.step(exchange) for exchange in exchanges]
+    live = {event["id"]: event for event in events if event["type"] == "turn"}
+    seen = [
+        (turn, live[exchange.extra["id"].decode().strip('"')])
+        for exchange, turn in zip(exchanges, turns, strict=True)
         # The server closes a connection behind a stream without a word. Where a request crosses that
         # on its way, the SDK asks again, as it does in life.
-        exchanges = [e for e in render_exchanges(record.exchanges(), server.url) if e.status == 200]
-    assert len(exchanges) == sum(len(each) for _, each in counted)
+        if turn.status == 200
+    ]
+    assert len(seen) == sum(len(each) for _, each in counted)
     found: Played = {}
     for name, each in counted:
-        found[name], exchanges = (exchanges[: len(each)], each), exchanges[len(each) :]
+        found[name], seen = list(zip(seen[: len(each)], each, strict=True))[1:], seen[len(each) :]
     return found
 
 
@@ -96,17 +113,14 @@ def _played(server: LaunchedServer, store: Path, api: str) -> Played:
 def test_the_analysis_predicts_what_the_server_reads(
     played: Callable[[str], Played], api: str, change: Change
 ) -> None:
-    exchanges, counted = played(api)[change.__name__]
-    fold = Fold()
-    turns = [fold.step(exchange) for exchange in exchanges]
-    assert all(turn.cache for turn in turns)
-    assert [(turn.cache.read_low, turn.cache.read_high) for turn in turns if turn.cache] == [
-        (each.cached, each.cached) for each in counted
-    ]
-    assert [turn.cache.reported_read for turn in turns if turn.cache] == [each.cached for each in counted]
-    assert {turn.cache.verdict for turn in turns if turn.cache} == {"as-predicted"}
-    assert [turn.tokens.prompt for turn in turns] == [each.prompt for each in counted]
-    assert {(turn.tokens.method, turn.tokens.exact) for turn in turns} == {("server", True)}
-    assert all(
-        turn.usage and turn.usage.output == each.generated for turn, each in zip(turns, counted, strict=True)
-    )
+    for (turn, live), counted in played(api)[change.__name__]:
+        assert turn.cache is not None
+        assert turn.usage is not None
+        assert (turn.cache.read_low, turn.cache.read_high) == (counted.cached, counted.cached)
+        assert (turn.cache.reported_read, turn.cache.verdict) == (counted.cached, "as-predicted")
+        assert (turn.tokens.prompt, turn.usage.output) == (counted.prompt, counted.generated)
+        assert (turn.tokens.method, turn.tokens.exact) == ("server", True)
+        # What was printed while the agent ran says the same.
+        assert (live["read_low"], live["read_high"], live["verdict"]) == (
+            counted.cached, counted.cached, "as-predicted",
+        )  # fmt: skip
