@@ -143,7 +143,7 @@ def _changed(value: Any, chance: random.Random) -> Any:
 
 def seeds(folder: Path) -> None:
     """Writes small conversations of every API as the first corpus."""
-    from cases.agent import Talk, call, image, reasoning, result, text
+    from cases.agent import Talk, call, reasoning, result, text
     from cases.bodies import APIS
     from wire.transcripts import TRANSCRIPTS
 
@@ -153,13 +153,17 @@ def seeds(folder: Path) -> None:
         talk.tools = [
             {"name": "read_file", "description": "Reads.", "properties": {"path": {"type": "string"}}}
         ]
-        talk.user("Hello, please look at this picture.", *([] if api == "completions" else [image()]))
+        talk.user(
+            "Hello, please look at this picture.",
+            *([] if api == "completions" else [{"kind": "image", "data": "AAAABBBBCCCC"}]),
+        )
         if api == "completions":
             talk.send(text("An answer that is long enough to be found again."))
         else:
             talk.send(reasoning("I think"), text("Let me see what it holds."), call(1))
             talk.tool_result(result(1, "the content of the file"))
-        talk.turn()
+        talk.user("And what else is there?")
+        talk.send(text("Nothing else that I could see in there."))
         lines = [
             _dumped(
                 {
