@@ -162,6 +162,7 @@ class Describer:
             rule, numbers.readable, numbers.keep, step.parting is not None and shape == "changed", moved,
             _routing_change(step), rule.routing[0] if rule.routing else "", layout.total, step.usage, verdict,
             tolerance, _longest_ttl(step), bool(switched_off(rule, layout)), others,
+            _cleared(step),
         )  # fmt: skip
         return miss_findings(self.catalogue, facts)
 
@@ -263,6 +264,16 @@ def _routing_change(step: Step) -> tuple[str | None, str | None] | None:
     return (None, None) if new is None and step.rule.needs_routing else None
 
 
+def _cleared(step: Step) -> int:
+    """Tokens that Anthropic's context management took out of the prompt before it was read."""
+    management = fields_of(step.reading.response).get("context_management")
+    edits = management.get("applied_edits") if isinstance(management, dict) else None
+    if not isinstance(edits, list):
+        return 0
+    counts = [e.get("cleared_input_tokens") for e in edits if isinstance(e, dict)]
+    return sum(n for n in counts if isinstance(n, int) and not isinstance(n, bool) and n > 0)
+
+
 _MOST_OTHERS = 256
 
 
@@ -274,9 +285,10 @@ def _others(step: Step, recall: Callable[[int], Seen | None]) -> int:
     total = 0
     for index in range(max(before.index + 1, now.index - _MOST_OTHERS), now.index):
         seen = recall(index)
-        if seen is not None and seen.domain == step.seen.domain:
-            if (seen.node.session, seen.node.thread) != (now.session, now.thread):
-                total += seen.layout.total
+        if seen is None or seen.domain != step.seen.domain:
+            continue
+        if (seen.node.session, seen.node.thread) != (now.session, now.thread):
+            total += seen.layout.total
     return total
 
 

@@ -172,8 +172,8 @@ def _kind(a: Prompt, b: Prompt, i: int) -> DivergenceKind:
 def windows(parting: Parting) -> tuple[str, int, str, int]:
     """Readable pieces of before and after around the divergence, and its offset in each."""
     if parting.parameter is not None:
-        before, after = parting.parameter
-        return (before.value if before else ""), 0, (after.value if after else ""), 0
+        was, now = parting.parameter
+        return (was.value if was else ""), 0, (now.value if now else ""), 0
     before, before_at = _window(parting.old, parting.char)
     after, after_at = _window(parting.new, parting.char)
     return before, before_at, after, after_at

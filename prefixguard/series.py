@@ -46,7 +46,7 @@ class SeriesStep:
 
 def explain_series(rows: Sequence[Figures], rule: CacheRule, catalogue: Catalogue) -> list[SeriesStep]:
     """A verdict for each request of one conversation, in the order of time."""
-    floors = Multiset(row.usage.read for row in rows if row.usage.read)
+    floors: Multiset[int | None] = Multiset(row.usage.read for row in rows if row.usage.read)
     found: list[SeriesStep] = []
     lifetime: int | None = None
     for i, row in enumerate(rows):
@@ -88,6 +88,7 @@ def _why(
     floors: Multiset[int | None],
 ) -> Finding:  # fmt: skip
     gap, read = row.t - before.t, row.usage.read or 0
+    _, least = _expected(before.usage, rule)
     if row.model != before.model:
         return catalogue.finding(
             "PG405", f"another model than the request before: {before.model} → {row.model}",
@@ -96,7 +97,8 @@ def _why(
         )  # fmt: skip
     if row.usage.total < _SHRUNK * before.usage.total:
         return catalogue.finding(
-            "PG303", f"the prompt fell from {before.usage.total:,} to {row.usage.total:,} tokens: history was replaced",
+            "PG303",
+            f"history was replaced: the prompt fell from {before.usage.total:,} to {row.usage.total:,}",
             evidence=f"the first {read:,} tokens were read", confidence="medium", severity="info",
         )  # fmt: skip
     limit = lifetime if lifetime is not None else rule.idle
@@ -109,7 +111,7 @@ def _why(
     floor = f"; {read:,} tokens at the start were read, as after other misses" if floors[read] > 1 else ""
     return catalogue.finding(
         "PG804",
-        f"{read:,} tokens were read after {gap:,.0f} s, where an append reads {_expected(before.usage, rule)[1]:,}{floor}",
+        f"{read:,} tokens were read after {gap:,.0f} s, an append reads {least:,}{floor}",
         evidence="without bodies nobody can tell a changed history from a lost entry",
         severity="info", by="server", confidence="low",
     )  # fmt: skip

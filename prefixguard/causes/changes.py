@@ -132,7 +132,10 @@ def _in_line(old: str, new: str, lines: list[str]) -> list[Change]:
     unlike = 2 * sum(i2 - i1 + j2 - j1 for i1, i2, j1, j2 in gaps) > len(a) + len(b)
     if len(gaps) > 2 and unlike:  # other text, in which the words that happen to be shared say nothing
         gaps = [(gaps[0][0], gaps[-1][1], gaps[0][2], gaps[-1][3])]
-    gone, come = {n for i1, i2, _, _ in gaps for n in range(i1, i2)}, {n for *_, j1, j2 in gaps for n in range(j1, j2)}
+    gone, come = (
+        {n for i1, i2, _, _ in gaps for n in range(i1, i2)},
+        {n for *_, j1, j2 in gaps for n in range(j1, j2)},
+    )
     kept = [m for n, m in enumerate(a) if n not in gone], [m for n, m in enumerate(b) if n not in come]
     same = list(zip(*kept, strict=True))
     found = []
@@ -153,7 +156,10 @@ def _in_line(old: str, new: str, lines: list[str]) -> list[Change]:
 
 def _sentence(line: str, at: int) -> tuple[int, int]:
     """Where the sentence around a place begins and ends."""
-    start = max((m.end() for m in _SENTENCE.finditer(line, max(0, at - _LONG_LINE), at)), default=max(0, at - _LONG_LINE))
+    start = max(
+        (m.end() for m in _SENTENCE.finditer(line, max(0, at - _LONG_LINE), at)),
+        default=max(0, at - _LONG_LINE),
+    )
     end = _SENTENCE.search(line, at)
     return start, end.start() + 1 if end else len(line)
 
@@ -174,7 +180,7 @@ def _is_heading(line: str) -> bool:
 
 
 def _heading(lines: list[str]) -> str:
-    """The nearest heading above a place: a markdown heading, an opening tag, or a line that ends in a colon."""
+    """The nearest heading above a place: markdown, an opening tag, or a line that ends in a colon."""
     for line in reversed(lines[-40:]):
         if _is_heading(line) and not line.strip().startswith("</") and "[ ]" not in line:
             start = max((m.end() for m in _SENTENCE.finditer(line)), default=0)

@@ -66,4 +66,3 @@ def compared(
     same_place = group is not None and group in row.groups
     same_cause = any(f.code in row.codes for f in findings)
     return replace(diagnosis, agrees=same_place or same_cause)
-

@@ -48,7 +48,9 @@ def _text_form(catalogue: Catalogue, old: Segment, new: Segment, pointer: str) -
             else "the same JSON with its keys in another order",
             evidence=f"{_keys(before)} became {_keys(after)}", pointer=pointer,
         )  # fmt: skip
-    spaced = before is not None and after is not None and before != after and _squeezed(before) == _squeezed(after)
+    spaced = (
+        before is not None and after is not None and before != after and _squeezed(before) == _squeezed(after)
+    )
     if spaced or "".join(a.split()) == "".join(b.split()):
         return catalogue.finding(
             "PG203" if call else "PG204",

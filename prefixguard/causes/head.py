@@ -97,7 +97,7 @@ class HeadCauses:
         self._sections = [row for row in self._rows if row.cause.section]
 
     def name(self, evidence: Evidence) -> list[Finding]:
-        """The findings for a head segment that was changed, inserted, removed or moved, the decisive one first."""
+        """The findings for a head segment that differs, came, went or moved, the decisive one first."""
         parting = evidence.parting
         old = parting.old.text if parting.old else ""
         new = parting.new.text if parting.new else ""
@@ -174,7 +174,9 @@ def _fits(row: _Row, change: Change, text: str) -> bool:
         return False
     if row.line is not None and not row.line.search(text):
         return False
-    return row.not_line is None or not (row.not_line.search(change.line) or row.not_line.search(change.heading))
+    return row.not_line is None or not (
+        row.not_line.search(change.line) or row.not_line.search(change.heading)
+    )
 
 
 def _inside(pattern: re.Pattern[str], side: Span) -> bool:
@@ -189,4 +191,8 @@ def _text_above(evidence: Evidence) -> str:
     """The segment before the changed one: a heading may stand in it."""
     i = evidence.parting.boundary
     segments: tuple[Segment, ...] = evidence.later.prompt.segments
-    return segments[i - 1].text if 0 < i <= len(segments) and evidence.later.prompt.group(i - 1) == "head" else ""
+    return (
+        segments[i - 1].text
+        if 0 < i <= len(segments) and evidence.later.prompt.group(i - 1) == "head"
+        else ""
+    )

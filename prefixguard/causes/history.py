@@ -18,7 +18,6 @@ from prefixguard.finding import Finding
 from prefixguard.prompt import Kind, Segment
 from prefixguard.tokens.layout import common_length
 
-
 _PINNED = 2
 """A window may keep the first message, and a note that says what was left out."""
 
@@ -109,7 +108,9 @@ def _media(catalogue: Catalogue, gone: list[Segment], fresh: list[Segment], poin
     )  # fmt: skip
 
 
-def _reasoning(catalogue: Catalogue, gone: list[Segment], fresh: list[Segment], pointer: str) -> Finding | None:
+def _reasoning(
+    catalogue: Catalogue, gone: list[Segment], fresh: list[Segment], pointer: str
+) -> Finding | None:
     kinds = [s.kind for s in gone]
     if not kinds or kinds[0] is not Kind.REASONING or len(gone) > 4:
         return None
@@ -137,7 +138,12 @@ def _reply(
 
 
 def _tail(
-    catalogue: Catalogue, where: Region, gone: list[Segment], fresh: list[Segment], evidence: Evidence, pointer: str
+    catalogue: Catalogue,
+    where: Region,
+    gone: list[Segment],
+    fresh: list[Segment],
+    evidence: Evidence,
+    pointer: str,
 ) -> Finding | None:
     """What rode on the last message only, and is gone or changed once it is history."""
     in_tail = where.start >= where.tail
@@ -162,11 +168,16 @@ def _tail(
             evidence=evidence_text, pointer=pointer,
         )  # fmt: skip
     return catalogue.finding(
-        "PG309", "a block that rode on the last message is gone from it", evidence=evidence_text, pointer=pointer
+        "PG309",
+        "a block that rode on the last message is gone from it",
+        evidence=evidence_text,
+        pointer=pointer,
     )
 
 
-def _same_slot(catalogue: Catalogue, gone: list[Segment], fresh: list[Segment], pointer: str) -> Finding | None:
+def _same_slot(
+    catalogue: Catalogue, gone: list[Segment], fresh: list[Segment], pointer: str
+) -> Finding | None:
     if not gone or not fresh:
         return None
     one, other = gone[0], fresh[0]
@@ -204,7 +215,9 @@ def _runs(
         return _gone(catalogue, where, gone, evidence, pointer)
     written = sum(evidence.fresh.weights[where.start : where.new_end])
     proven = any(text in s.text for text in summaries for s in fresh)
-    if (len(fresh) <= 3 and written * 2 < lost and lost * 2 >= sum(weights[: where.tail] or weights)) or proven:
+    if (
+        len(fresh) <= 3 and written * 2 < lost and lost * 2 >= sum(weights[: where.tail] or weights)
+    ) or proven:
         return catalogue.finding(
             "PG303", f"{len(gone)} blocks of history were replaced by a summary",
             evidence="the summary is an earlier reply" if proven else shortened(fresh[0].text),
@@ -229,11 +242,18 @@ def _gone(
     depth = len(evidence.earlier.prompt.history) - where.start
     there = later[len(later) - depth][1] if 0 < depth <= len(later) else None
     known = set(evidence.parent.extended)
-    floats = there is not None and there.role == one.role and (there.alike == one.alike or there.alike not in known)
+    floats = (
+        there is not None
+        and there.role == one.role
+        and (there.alike == one.alike or there.alike not in known)
+    )
     again = one.alike in {s.alike for _, s in later[where.new_end :]}
     if len(gone) == 1 and one.role == "system" and (floats or again):
         return catalogue.finding(
-            "PG312", "a system message is put in anew further down", evidence=shortened(one.text), pointer=pointer
+            "PG312",
+            "a system message is put in anew further down",
+            evidence=shortened(one.text),
+            pointer=pointer,
         )
     if len(gone) == 1 and floats:
         return catalogue.finding(

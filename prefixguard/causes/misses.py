@@ -1,4 +1,4 @@
-"""Why fewer tokens were cached than a pure append could have had, when the client sent nothing wrong (PG6xx, PG703, PG804)."""
+"""Why fewer tokens were read than an append could have, when the client sent nothing wrong (PG6xx, PG8xx)."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ class Circumstances:
     routing: (before, now) of the routing key when it matters and differs.
     asked_ttl: the longest lifetime that the client asked for. others: tokens of
     other threads' prompts that the same cache took since the turn before.
+    cleared: tokens that the server itself took out of the history.
     """
 
     rule: CacheRule
@@ -36,6 +37,7 @@ class Circumstances:
     asked_ttl: str | None
     off: bool
     others: int = 0
+    cleared: int = 0
 
 
 def miss_findings(catalogue: Catalogue, facts: Circumstances) -> list[Finding]:
@@ -48,7 +50,7 @@ def miss_findings(catalogue: Catalogue, facts: Circumstances) -> list[Finding]:
         code = "PG604" if facts.moved == "account" else "PG603"
         found.append(
             catalogue.finding(
-                code, f"the {facts.moved} differs from the turn before; its cache holds nothing of this session",
+                code, f"another {facts.moved} than the turn before: its cache holds nothing of this session",
                 by="client",
             )
         )  # fmt: skip
@@ -59,7 +61,9 @@ def miss_findings(catalogue: Catalogue, facts: Circumstances) -> list[Finding]:
         else:
             text = f"{facts.routing_name} changed: {before or 'unset'} → {now or 'unset'}"
         found.append(catalogue.finding("PG508", text, pointer=f"/{facts.routing_name}"))
-    if readable.ageless > readable.high and (reported is None or reported < readable.ageless - facts.tolerance):
+    if readable.ageless > readable.high and (
+        reported is None or reported < readable.ageless - facts.tolerance
+    ):
         found.append(_expired(catalogue, readable, sure=True))
     elif (
         rule.hosted and rule.idle and readable.age is not None and readable.age > rule.idle
@@ -69,7 +73,7 @@ def miss_findings(catalogue: Catalogue, facts: Circumstances) -> list[Finding]:
     if readable.raced > readable.high and (reported is None or reported < readable.raced - facts.tolerance):
         found.append(
             catalogue.finding(
-                "PG605", f"{readable.raced:,} tokens were being written by a parallel request that had not begun to answer",
+                "PG605", f"{readable.raced:,} tokens were still being written by a parallel request",
                 by="client",
             )
         )  # fmt: skip
@@ -78,17 +82,32 @@ def miss_findings(catalogue: Catalogue, facts: Circumstances) -> list[Finding]:
     if rule.grain >= 512 and readable.high < readable.common and 256 <= rounding < rule.grain + 256:
         found.append(
             catalogue.finding(
-                "PG703", f"{rounding:,} shared tokens lie in an unfinished block of {rule.grain:,}", by="server"
+                "PG703",
+                f"{rounding:,} shared tokens lie in an unfinished block of {rule.grain:,}",
+                by="server",
             )
         )
+    if facts.cleared and facts.verdict == "less" and not found:
+        found.append(
+            catalogue.finding(
+                "PG302", f"the server cleared {facts.cleared:,} tokens of the history, as it was allowed to",
+                by="server", severity="info",
+            )
+        )  # fmt: skip
     explained = found or facts.off or facts.parted or readable.unreachable > readable.high
-    if facts.verdict == "less" and not explained and facts.others and not rule.hosted and _much(facts, reported):
+    if (
+        facts.verdict == "less"
+        and not explained
+        and facts.others
+        and not rule.hosted
+        and _much(facts, reported)
+    ):
         found.append(_pushed_out(catalogue, facts, reported or 0))
     elif facts.verdict == "less" and not explained:
         found.append(
             catalogue.finding(
                 "PG804",
-                f"the prefix is unchanged, yet {reported:,} tokens were read and at least {readable.low:,} expected",
+                f"the prefix is unchanged, yet only {reported:,} of {readable.low:,} tokens were read",
                 severity="warning" if not rule.hosted and _much(facts, reported) else "info",
                 by="server", confidence="medium",
             )
@@ -98,7 +117,7 @@ def miss_findings(catalogue: Catalogue, facts: Circumstances) -> list[Finding]:
 
 def _pushed_out(catalogue: Catalogue, facts: Circumstances, reported: int) -> Finding:
     """Other work came between on a server with room for so much: in slots, or in blocks."""
-    seen = f"{reported:,} of about {facts.readable.high:,} tokens were left after {facts.others:,} of other prompts"
+    seen = f"{reported:,} of {facts.readable.high:,} tokens were left after {facts.others:,} of others"
     if facts.rule.slotted:
         return catalogue.finding(
             "PG606", f"another session took the slot: {seen}", by="server", confidence="medium"

@@ -32,7 +32,9 @@ def name_divergence(
         return [first.but(primary=True)]
     group = b.group(parting.boundary) if parting.new is not None else a.group(parting.boundary)
     old_group = a.group(parting.boundary) if parting.old is not None else group
-    in_tools = "tools" in (group, old_group) and [s.exact for _, s in a.tools] != [s.exact for _, s in b.tools]
+    in_tools = "tools" in (group, old_group) and [s.exact for _, s in a.tools] != [
+        s.exact for _, s in b.tools
+    ]
     if not in_tools and "history" not in (group, old_group):
         group = old_group = "head"
     if group == "head" and _head_grew(evidence) and _history_replaced(evidence):
@@ -42,7 +44,9 @@ def name_divergence(
         if not in_tools and _tools_replaced(evidence):
             found = tool_change(catalogue, head, evidence, per_turn=tools_changed_before)
         if found and found[0].code in ("PG401", "PG402", "PG403", "PG404") and _head_replaced(evidence):
-            mode = catalogue.finding("PG410", "tools and system text changed together", pointer=parting.pointer)
+            mode = catalogue.finding(
+                "PG410", "tools and system text changed together", pointer=parting.pointer
+            )
             return [mode.but(primary=True), *found]
         if in_tools:
             return [found[0].but(primary=True), *found[1:], *_behind(catalogue, head, evidence)]
@@ -64,7 +68,11 @@ def _head_grew(evidence: Evidence) -> bool:
     old, new = evidence.parting.old, evidence.parting.new
     if len(evidence.later.prompt.head) > len(evidence.earlier.prompt.head):
         return True
-    return old is not None and new is not None and evidence.parting.char >= len(old.text.rstrip()) < len(new.text) - 120
+    return (
+        old is not None
+        and new is not None
+        and evidence.parting.char >= len(old.text.rstrip()) < len(new.text) - 120
+    )
 
 
 def _history_replaced(evidence: Evidence) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from prefixguard.caches.breakpoints import breakpoints
 from prefixguard.caches.model import Readable
 from prefixguard.caches.rule import CacheRule
@@ -46,7 +48,8 @@ def setup_findings(
     if rule.hosted and minimum and 0 < layout.total < minimum and earlier is not None:
         found.append(
             catalogue.finding(
-                "PG507", f"the prompt has about {layout.total:,} tokens; this server keeps none below {minimum:,}"
+                "PG507",
+                f"the prompt has about {layout.total:,} tokens; this server keeps none below {minimum:,}",
             )
         )
     if rule.kind == "breakpoint":
@@ -73,7 +76,7 @@ def _breakpoint_findings(
             )
         )
     lifetimes = [(b, rule.ttl_seconds(mark.ttl) or 0) for b, mark in marks]
-    for (_, first), (boundary, second) in zip(lifetimes, lifetimes[1:], strict=False):
+    for (_, first), (boundary, second) in pairwise(lifetimes):
         if second > first:
             found.append(
                 catalogue.finding(
@@ -92,7 +95,8 @@ def _breakpoint_findings(
     if frozen:
         found.append(
             catalogue.finding(
-                "PG504", f"the last breakpoint has not moved for three turns; {frozen:,} tokens behind it are never cached",
+                "PG504",
+                f"the last breakpoint stood still for three turns; {frozen:,} tokens behind it stay uncached",
                 pointer=layout.prompt.pointer(marks[-1][0] - 1),
             )
         )  # fmt: skip

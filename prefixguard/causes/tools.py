@@ -14,7 +14,9 @@ from prefixguard.finding import Finding
 from prefixguard.prompt import Segment
 
 
-def tool_change(catalogue: Catalogue, head: HeadCauses, evidence: Evidence, *, per_turn: bool) -> list[Finding]:
+def tool_change(
+    catalogue: Catalogue, head: HeadCauses, evidence: Evidence, *, per_turn: bool
+) -> list[Finding]:
     """The findings for two different tool lists, the decisive one first.
 
     per_turn: the list changed before in this thread, so it is chosen anew each turn.
@@ -24,7 +26,9 @@ def tool_change(catalogue: Catalogue, head: HeadCauses, evidence: Evidence, *, p
     pointer = evidence.parting.pointer
     if Multiset(s.exact for s in old) == Multiset(s.exact for s in new):
         orders = _orders([s.name for s in old], [s.name for s in new])
-        return [catalogue.finding("PG201", "the same tools in another order", evidence=orders, pointer=pointer)]
+        return [
+            catalogue.finding("PG201", "the same tools in another order", evidence=orders, pointer=pointer)
+        ]
     names_old, names_new = Multiset(s.name for s in old), Multiset(s.name for s in new)
     if names_old == names_new:
         return _edited(catalogue, head, old, new, pointer)
@@ -53,9 +57,9 @@ def _edited(
     names = _names([b.name or "?" for _, b in real])
     first = catalogue.finding("PG403", f"the definition of {names} changed", pointer=pointer)
     # A clock or a count in a description is worth its own name; other edits are not.
-    inside = [f for f in head.findings(_spread(real[0][0]), _spread(real[0][1]), "", pointer, where="a tool definition")
-              if f.code in _VOLATILE]  # fmt: skip
-    return [first, *inside]
+    a, b = (_spread(tool) for tool in real[0])
+    inside = head.findings(a, b, "", pointer, where="a tool definition")
+    return [first, *(f for f in inside if f.code in _VOLATILE)]
 
 
 _VOLATILE = ("PG101", "PG102", "PG103", "PG104", "PG105", "PG106")

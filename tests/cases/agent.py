@@ -13,6 +13,7 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from prefixguard.analysis import Options, analyze
@@ -27,11 +28,23 @@ type Part = dict[str, Any]
 
 _RULES = Rulebook()
 
-_WHO = "crew valve ledger harbour beacon orchard kiln lantern ferry granary loom quarry anvil chapel meadow".split()
-_DOES = "guards carries mends counts weighs paints hauls shelters measures cools polishes stacks trades".split()
-_HOW = "before dawn|in heavy rain|by written order|without a witness|after the bell|under low light".split("|")
+# fmt: off
+_WHO = (
+    "crew", "valve", "ledger", "harbour", "beacon", "orchard", "kiln", "lantern", "ferry", "granary", "loom",
+    "quarry", "anvil", "chapel", "meadow",
+)
+_DOES = (
+    "guards", "carries", "mends", "counts", "weighs", "paints", "hauls", "shelters", "measures", "cools",
+    "polishes", "stacks", "trades",
+)
+_HOW = (
+    "before dawn", "in heavy rain", "by written order", "without a witness", "after the bell",
+    "under low light",
+)
+# fmt: on
 
 
+@cache
 def prose(seed: int | str, sentences: int = 8) -> str:
     """Readable filler, the same for the same seed; about eleven tokens a sentence."""
     dice = random.Random(f"prose {seed}")
@@ -76,7 +89,11 @@ def call(n: int | str, name: str = "read_file", **arguments: Any) -> Part:
 
 
 def result(n: int | str, value: str | None = None, sentences: int = 12) -> Part:
-    return {"kind": "result", "id": f"call_{n}", "text": prose(f"result {n}", sentences) if value is None else value}
+    return {
+        "kind": "result",
+        "id": f"call_{n}",
+        "text": prose(f"result {n}", sentences) if value is None else value,
+    }
 
 
 def hash_of(value: str) -> int:
@@ -136,7 +153,13 @@ class Talk:
     def user(self, value: str | None = None, *more: Part) -> Message:
         """Appends a user message."""
         self.count += 1
-        parts = [text(f"Question {self.count}: " + prose(f"{self.seed} user {self.count}", 6) if value is None else value)]
+        parts = [
+            text(
+                f"Question {self.count}: " + prose(f"{self.seed} user {self.count}", 6)
+                if value is None
+                else value
+            )
+        ]
         self.messages.append(Message("user", [*parts, *more]))
         return self.messages[-1]
 
@@ -145,9 +168,15 @@ class Talk:
         return self.messages[-1]
 
     def send(
-        self, *answer: Part, echo: bool = True, status: int | None = 200, usage: Any = "simulated", wait: float | None = None,
-        reply: bool = True, **fields: Any,
-    ) -> dict[str, Any]:  # fmt: skip
+        self,
+        *answer: Part,
+        echo: bool = True,
+        status: int | None = 200,
+        usage: Any = "simulated",
+        wait: float | None = None,
+        reply: bool = True,
+        **fields: Any,
+    ) -> dict[str, Any]:
         """Sends what the agent holds; the reply is `answer` (some prose by default), and is appended."""
         self.t += self.step if wait is None else wait
         body = bodies.body(self)
@@ -172,12 +201,16 @@ class Talk:
             response = {"error": {"message": "no", "type": "server_error"}}
         self.log.append(
             Exchange(
-                self.t, path, json.dumps(body).encode(), headers,
+                self.t,
+                path,
+                json.dumps(body).encode(),
+                headers,
                 response=json.dumps(response).encode() if response is not None else None,
-                status=status, upstream=self.upstream,
+                status=status,
+                upstream=self.upstream,
                 timing=Timing(self.latency * 500, self.latency * 1000),
             )
-        )  # fmt: skip
+        )
         self.sent.append(copy.deepcopy(body))
         if echo and (status or 200) < 400:
             self.messages.append(Message("assistant", [dict(p) for p in parts]))

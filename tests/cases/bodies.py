@@ -10,18 +10,26 @@ if TYPE_CHECKING:
     from .agent import Talk
 
 MODELS = {
-    "openai-chat": "demo-model", "openai-responses": "gpt-5.1", "anthropic": "claude-sonnet-4-5",
-    "gemini": "gemini-2.5-pro", "bedrock": "anthropic.claude-sonnet-4-5-v1:0", "ollama": "qwen3:8b",
+    "openai-chat": "demo-model",
+    "openai-responses": "gpt-5.1",
+    "anthropic": "claude-sonnet-4-5",
+    "gemini": "gemini-2.5-pro",
+    "bedrock": "anthropic.claude-sonnet-4-5-v1:0",
+    "ollama": "qwen3:8b",
     "completions": "demo-model",
-}  # fmt: skip
+}
 APIS = tuple(api for api in MODELS if api != "completions")
 """Those that have tools and messages."""
 
 _PATHS = {
-    "openai-chat": "/v1/chat/completions", "openai-responses": "/v1/responses", "anthropic": "/v1/messages",
-    "gemini": "/v1beta/models/{model}:generateContent", "bedrock": "/model/{model}/converse",
-    "ollama": "/api/chat", "completions": "/v1/completions",
-}  # fmt: skip
+    "openai-chat": "/v1/chat/completions",
+    "openai-responses": "/v1/responses",
+    "anthropic": "/v1/messages",
+    "gemini": "/v1beta/models/{model}:generateContent",
+    "bedrock": "/model/{model}/converse",
+    "ollama": "/api/chat",
+    "completions": "/v1/completions",
+}
 
 
 def path(talk: Talk) -> str:
@@ -161,12 +169,20 @@ def _items(message: Any) -> list[dict[str, Any]]:
                 content.append({"type": "input_image", "image_url": _data(part)})
             case "reasoning":
                 found.append(
-                    {"type": "reasoning", "summary": [{"type": "summary_text", "text": part["text"]}],
-                     "encrypted_content": part["sealed"]}
-                )  # fmt: skip
+                    {
+                        "type": "reasoning",
+                        "summary": [{"type": "summary_text", "text": part["text"]}],
+                        "encrypted_content": part["sealed"],
+                    }
+                )
             case "call":
                 found.append(
-                    {"type": "function_call", "call_id": part["id"], "name": part["name"], "arguments": _arguments(part)}
+                    {
+                        "type": "function_call",
+                        "call_id": part["id"],
+                        "name": part["name"],
+                        "arguments": _arguments(part),
+                    }
                 )
             case "result":
                 found.append({"type": "function_call_output", "call_id": part["id"], "output": part["text"]})
@@ -214,7 +230,9 @@ def mark(made: dict[str, Any], marks: tuple[str, ...]) -> None:
         made["tools"][-1]["cache_control"] = control
     if "system" in marks and isinstance(made.get("system"), list) and made["system"]:
         made["system"][-1]["cache_control"] = control
-    users = [m for m in made["messages"] if m["role"] == "user" and isinstance(m["content"], list) and m["content"]]
+    users = [
+        m for m in made["messages"] if m["role"] == "user" and isinstance(m["content"], list) and m["content"]
+    ]
     for message in users[-2:] if "last two" in marks else users[-1:] if "last" in marks else []:
         message["content"][-1]["cache_control"] = control
 
@@ -244,7 +262,13 @@ def _bedrock(talk: Talk) -> dict[str, Any]:
     point = {"cachePoint": {"type": "default"}}
     system: list[dict[str, Any]] = [{"text": s} for s in talk.system]
     tools: list[dict[str, Any]] = [
-        {"toolSpec": {"name": t["name"], "description": t["description"], "inputSchema": {"json": _schema(t)}}}
+        {
+            "toolSpec": {
+                "name": t["name"],
+                "description": t["description"],
+                "inputSchema": {"json": _schema(t)},
+            }
+        }
         for t in talk.tools
     ]
     messages: list[dict[str, Any]] = []
@@ -259,7 +283,12 @@ def _bedrock(talk: Talk) -> dict[str, Any]:
         system.append(point)
     if "last" in talk.marks and messages:
         messages[-1]["content"].append(point)
-    return {"system": system, "toolConfig": {"tools": tools}, "messages": messages, "inferenceConfig": {"maxTokens": 512}}
+    return {
+        "system": system,
+        "toolConfig": {"tools": tools},
+        "messages": messages,
+        "inferenceConfig": {"maxTokens": 512},
+    }
 
 
 def _converse_block(part: dict[str, Any]) -> dict[str, Any]:
@@ -350,7 +379,9 @@ def response(talk: Talk, parts: list[dict[str, Any]], figures: Any) -> dict[str,
         case "anthropic":
             made |= {"type": "message", "role": "assistant", "content": [_block(p) for p in parts]}
         case "bedrock":
-            made = {"output": {"message": {"role": "assistant", "content": [_converse_block(p) for p in parts]}}}
+            made = {
+                "output": {"message": {"role": "assistant", "content": [_converse_block(p) for p in parts]}}
+            }
         case "gemini":
             content = {"role": "model", "parts": [_gemini_part(p) for p in parts]}
             made = {"candidates": [{"content": content}]}

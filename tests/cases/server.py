@@ -1,4 +1,4 @@
-"""Simulated caches, written apart from the product: a prompt is a list of rendered texts, four characters a token.
+"""Simulated caches, written apart from the product: rendered texts, four characters a token.
 
 `PrefixServer` reads the longest shared start in whole blocks, `MarkServer`
 only what was written at a breakpoint. Both put their answer into the usage
@@ -23,7 +23,11 @@ def rendered(body: dict[str, Any], tools_first: bool = True) -> list[tuple[str, 
     for group in groups:
         elements = [group] if isinstance(group, (str, dict)) else group
         for element in elements:
-            inner = element.get("content") if isinstance(element, dict) and isinstance(element.get("content"), list) else None
+            inner = (
+                element.get("content")
+                if isinstance(element, dict) and isinstance(element.get("content"), list)
+                else None
+            )
             for block in inner if inner is not None else [element]:
                 pieces += _piece(block, element if inner is not None else {}, pieces)
     if body.get("cache_control") and pieces:
@@ -31,7 +35,9 @@ def rendered(body: dict[str, Any], tools_first: bool = True) -> list[tuple[str, 
     return pieces
 
 
-def _piece(block: Any, around: dict[str, Any], so_far: list[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
+def _piece(
+    block: Any, around: dict[str, Any], so_far: list[tuple[str, str | None]]
+) -> list[tuple[str, str | None]]:
     if isinstance(block, dict) and "cachePoint" in block:
         so_far[-1] = (so_far[-1][0], block["cachePoint"].get("ttl", "5m"))
         return []
@@ -56,7 +62,9 @@ def tokens(texts: list[str]) -> int:
 class Server:
     """What the scenarios ask: the figures of one request, which is remembered."""
 
-    def figures(self, body: dict[str, Any], t: float, status: int | None, latency: float) -> dict[str, Any] | None:
+    def figures(
+        self, body: dict[str, Any], t: float, status: int | None, latency: float
+    ) -> dict[str, Any] | None:
         raise NotImplementedError
 
 
@@ -64,21 +72,35 @@ class PrefixServer(Server):
     """Longest common prefix of characters with anything seen, in blocks of `grain` tokens."""
 
     def __init__(
-        self, dialect: str, *, grain: int = 128, minimum: int = 1024, tools_first: bool = True, idle: float | None = None,
+        self,
+        dialect: str,
+        *,
+        grain: int = 128,
+        minimum: int = 1024,
+        tools_first: bool = True,
+        idle: float | None = None,
         blind: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.dialect, self.grain, self.minimum = dialect, grain, minimum
         self.tools_first, self.idle = tools_first, idle
         self.seen: list[tuple[str, float, str]] = []
         self.miss_next = 0
         """Requests that find nothing, as when another machine serves them."""
 
-    def figures(self, body: dict[str, Any], t: float, status: int | None, latency: float) -> dict[str, Any] | None:
+    def figures(
+        self, body: dict[str, Any], t: float, status: int | None, latency: float
+    ) -> dict[str, Any] | None:
         prompt = "".join(x for x, _ in rendered(body, self.tools_first))
         scope = json.dumps([body.get("model")])
         total = len(prompt) // PER_TOKEN
-        shared = max((_common(old, prompt) for old, when, key in self.seen
-                      if key == scope and (self.idle is None or t - when <= self.idle)), default=0)  # fmt: skip
+        shared = max(
+            (
+                _common(old, prompt)
+                for old, when, key in self.seen
+                if key == scope and (self.idle is None or t - when <= self.idle)
+            ),
+            default=0,
+        )
         read = shared // PER_TOKEN // self.grain * self.grain
         if read < self.minimum or self.miss_next:
             read = 0
@@ -87,11 +109,23 @@ class PrefixServer(Server):
             self.seen = [*self.seen[-12:], (prompt, t, scope)]
         match self.dialect:
             case "openai-chat":
-                return {"prompt_tokens": total, "completion_tokens": 90, "prompt_tokens_details": {"cached_tokens": read}}
+                return {
+                    "prompt_tokens": total,
+                    "completion_tokens": 90,
+                    "prompt_tokens_details": {"cached_tokens": read},
+                }
             case "openai-responses":
-                return {"input_tokens": total, "output_tokens": 90, "input_tokens_details": {"cached_tokens": read}}
+                return {
+                    "input_tokens": total,
+                    "output_tokens": 90,
+                    "input_tokens_details": {"cached_tokens": read},
+                }
             case "gemini":
-                return {"promptTokenCount": total, "candidatesTokenCount": 90, "cachedContentTokenCount": read}
+                return {
+                    "promptTokenCount": total,
+                    "candidatesTokenCount": 90,
+                    "cachedContentTokenCount": read,
+                }
             case "ollama":
                 return {"prompt_eval_count": total, "eval_count": 90, "prompt_eval_cached_count": read}
         raise ValueError(self.dialect)
@@ -116,7 +150,9 @@ class MarkServer(Server):
         self.entries: dict[str, tuple[float, float, float]] = {}
         """Prefix: (last use, lifetime, when it can first be read)."""
 
-    def figures(self, body: dict[str, Any], t: float, status: int | None, latency: float) -> dict[str, Any] | None:
+    def figures(
+        self, body: dict[str, Any], t: float, status: int | None, latency: float
+    ) -> dict[str, Any] | None:
         pieces = rendered(body)
         total = tokens([x for x, _ in pieces])
         marked = [(i + 1, life) for i, (_, life) in enumerate(pieces) if life]
@@ -128,7 +164,13 @@ class MarkServer(Server):
                 key = self._key(body, pieces, at)
                 entry = self.entries.get(key)
                 size = tokens([x for x, _ in pieces[:at]])
-                if entry and t - entry[0] <= entry[1] and entry[2] <= t and size >= self.minimum and size > read:
+                if (
+                    entry
+                    and t - entry[0] <= entry[1]
+                    and entry[2] <= t
+                    and size >= self.minimum
+                    and size > read
+                ):
                     read = size
                     self.entries[key] = (t, entry[1], entry[2])
         write = {"5m": 0, "1h": 0}
@@ -140,18 +182,29 @@ class MarkServer(Server):
                 if size > last:
                     write[kept or "5m"] += size - last
                     last = size
-                self.entries[self._key(body, pieces, boundary)] = (t, 3600 if kept == "1h" else 300, t + latency / 2)
+                self.entries[self._key(body, pieces, boundary)] = (
+                    t,
+                    3600 if kept == "1h" else 300,
+                    t + latency / 2,
+                )
         rest = total - read - sum(write.values())
         if self.dialect == "bedrock":
             return {
-                "inputTokens": rest, "cacheReadInputTokens": read, "cacheWriteInputTokens": sum(write.values()),
+                "inputTokens": rest,
+                "cacheReadInputTokens": read,
+                "cacheWriteInputTokens": sum(write.values()),
                 "outputTokens": 90,
-            }  # fmt: skip
+            }
         return {
-            "input_tokens": rest, "cache_read_input_tokens": read, "cache_creation_input_tokens": sum(write.values()),
-            "cache_creation": {"ephemeral_5m_input_tokens": write["5m"], "ephemeral_1h_input_tokens": write["1h"]},
+            "input_tokens": rest,
+            "cache_read_input_tokens": read,
+            "cache_creation_input_tokens": sum(write.values()),
+            "cache_creation": {
+                "ephemeral_5m_input_tokens": write["5m"],
+                "ephemeral_1h_input_tokens": write["1h"],
+            },
             "output_tokens": 90,
-        }  # fmt: skip
+        }
 
     def _key(self, body: dict[str, Any], pieces: list[tuple[str, str | None]], boundary: int) -> str:
         key = [body.get("model"), body.get("tool_choice")]

@@ -10,7 +10,20 @@ import pytest
 
 from prefixguard.exchange import Exchange
 
-from .agent import TOOLS, Message, Talk, analysed, call, image, merged_log, prose, reasoning, result, text, tool
+from .agent import (
+    TOOLS,
+    Message,
+    Talk,
+    analysed,
+    call,
+    image,
+    merged_log,
+    prose,
+    reasoning,
+    result,
+    text,
+    tool,
+)
 from .bodies import APIS
 from .server import PrefixServer
 from .verdicts import does_not_say, says, silent, told
@@ -115,10 +128,14 @@ def test_subagent_interleaved(api: str, same_head: bool, keyed: bool) -> None:
     key = "s-1" if keyed else None
     agent = talk(api, key=key)
     helper = Talk(
-        api, key=key, seed="sub", t=agent.t + 0.5, server=agent.server,
+        api,
+        key=key,
+        seed="sub",
+        t=agent.t + 0.5,
+        server=agent.server,
         system=[HEAD if same_head else "You look things up. " + prose("sub head", 120)],
         tools=[tool(name) for name in (TOOLS if same_head else TOOLS[:2])],
-    )  # fmt: skip
+    )
     for _ in range(3):
         agent.user()
         agent.step_with_tool()
@@ -184,7 +201,11 @@ def test_streams_without_usage(api: str, how: str) -> None:
     if how == "null" and api in ("openai-chat", "openai-responses"):
         usage = {"prompt_tokens": 3000, "completion_tokens": 9, "prompt_tokens_details": None}
         if api == "openai-responses":
-            usage = {"input_tokens": 3000, "output_tokens": 9, "input_tokens_details": {"cached_tokens": None}}
+            usage = {
+                "input_tokens": 3000,
+                "output_tokens": 9,
+                "input_tokens_details": {"cached_tokens": None},
+            }
     for _ in range(2):
         agent.user()
         agent.step_with_tool(usage=usage, stream=True)
@@ -225,7 +246,14 @@ def test_aborted_reply_and_a_new_question(api: str) -> None:
 def test_title_and_helper_calls_between(api: str) -> None:
     """Short calls with another model, no tools and another system text, under the same key."""
     agent = talk(api, 1)
-    title = Talk(api, key="s-1", server=agent.server, t=agent.t, tools=[tool("none")], system=["Make a title of six words."])
+    title = Talk(
+        api,
+        key="s-1",
+        server=agent.server,
+        t=agent.t,
+        tools=[tool("none")],
+        system=["Make a title of six words."],
+    )
     title.tools = []
     title.model = "claude-haiku-4-5" if api == "anthropic" else agent.model
     for n in range(3):
@@ -318,7 +346,9 @@ def test_system_message_appended_in_an_anthropic_history() -> None:
     silent(agent.analysed())
 
 
-@pytest.mark.parametrize("marks", [("system", "last"), ("tools", "system", "last two"), ("auto",), ("system", "auto"), ("last",)])
+@pytest.mark.parametrize(
+    "marks", [("system", "last"), ("tools", "system", "last two"), ("auto",), ("system", "auto"), ("last",)]
+)
 def test_breakpoints_move(marks: tuple[str, ...]) -> None:
     agent = talk("anthropic", 4, marks=marks)
     turns = agent.analysed()
@@ -349,7 +379,9 @@ def test_change_behind_the_last_breakpoint() -> None:
         agent.user()
 
         def live(body: dict[str, Any], n: int = n) -> None:
-            body["messages"][-1]["content"].append({"type": "text", "text": f"<now>{prose(f'now {n}', 9)}</now>"})
+            body["messages"][-1]["content"].append(
+                {"type": "text", "text": f"<now>{prose(f'now {n}', 9)}</now>"}
+            )
 
         agent.edit = live
         agent.send()
@@ -375,7 +407,11 @@ def test_counting_calls_and_model_lists_between() -> None:
     agent = talk("anthropic")
     log = []
     for e in agent.log:
-        log.append(Exchange(e.t - 0.1, "/v1/messages/count_tokens", e.request, e.headers, response=b'{"input_tokens": 9}'))
+        log.append(
+            Exchange(
+                e.t - 0.1, "/v1/messages/count_tokens", e.request, e.headers, response=b'{"input_tokens": 9}'
+            )
+        )
         log.append(e)
     turns = analysed(log)
     silent(turns)
@@ -389,7 +425,11 @@ def test_chain_by_previous_response_id() -> None:
         agent.messages = [Message("user", [text(f"Question {n}: " + prose(f"chain {n}", 8))])]
         extra = {"previous_response_id": previous, "store": True} if previous else {"store": True}
         total, read = 3000 + 200 * n, 2900 + 200 * (n - 1) if n else 0
-        usage = {"input_tokens": total, "output_tokens": 60, "input_tokens_details": {"cached_tokens": read // 128 * 128}}
+        usage = {
+            "input_tokens": total,
+            "output_tokens": 60,
+            "input_tokens_details": {"cached_tokens": read // 128 * 128},
+        }
         agent.send(usage=usage, echo=False, **extra)
         previous = json.loads(agent.log[-1].response or b"{}")["id"]
     turns = agent.analysed()
@@ -424,9 +464,6 @@ def test_envelope_and_unrendered_fields(api: str) -> None:
         agent.user()
         agent.step_with_tool()
         agent.send()
-    if api == "anthropic":
-        for i, exchange in enumerate(agent.log):
-            assert i >= 0 and exchange
     silent(agent.analysed())
 
 
@@ -445,8 +482,6 @@ def test_responses_items_with_ids_of_their_own() -> None:
     agent.edit = mint
     for _ in range(3):
         agent.work(1)
-    for e in agent.log:  # this server does not render them
-        assert e.response
     turns = agent.analysed()
     assert not [t for t in turns if t.is_break]
 
@@ -466,7 +501,9 @@ def test_shape_may_be_said_but_not_loudly() -> None:
     def blocks(body: dict[str, Any]) -> None:
         last = body["messages"][-1]
         if isinstance(last["content"], str):
-            last["content"] = [{"type": "text", "text": last["content"], "cache_control": {"type": "ephemeral"}}]
+            last["content"] = [
+                {"type": "text", "text": last["content"], "cache_control": {"type": "ephemeral"}}
+            ]
 
     agent.edit = blocks
     agent.turn(usage=None)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """What changes in the head of the prompt, in many words and places, gets its name (PG101 to PG112)."""
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ LINES: dict[str, list[Callable[[int], str]]] = {
         lambda n: f"Conversation {_ID[n]} of this tenant.",
         lambda n: f"nonce: {_HEX[n][:8]}",
         lambda n: f"Your run is called run_{_HEX[n][:12]}.",
-        lambda n: f"<request id=\"req-{_HEX[n][:10]}\"/>",
+        lambda n: f'<request id="req-{_HEX[n][:10]}"/>',
         lambda n: f"Cache buster {_HEX[n][:10].upper()}",
         lambda n: f"Sandbox container {_HEX[n][:12]} is ready.",
         lambda n: f"The working copy lies in /tmp/agent-{_HEX[n][:8]}/repo",
@@ -80,7 +81,7 @@ LINES: dict[str, list[Callable[[int], str]]] = {
         lambda n: f"Messages in this conversation: {2 * n + 1}",
         lambda n: f"Attempt #{n + 1}",
         lambda n: f"Context used: {12 + 5 * n}%",
-        lambda n: f"<budget total=\"200000\" left=\"{199000 - 811 * n}\"/>",
+        lambda n: f'<budget total="200000" left="{199000 - 811 * n}"/>',
         lambda n: f"{20 - n} requests remaining",
     ],
     "PG106": [
@@ -99,14 +100,26 @@ LINES: dict[str, list[Callable[[int], str]]] = {
         lambda n: "Directory structure:\n" + "\n".join(f"├── {name}" for name in _NAMES[: n + 2]),
     ],
     "PG107": [
-        lambda n: "Plan:\n" + "\n".join(f"[{'x' if i < n else ' '}] mend the {name}" for i, name in enumerate(_NAMES)),
+        lambda n: (
+            "Plan:\n"
+            + "\n".join(f"[{'x' if i < n else ' '}] mend the {name}" for i, name in enumerate(_NAMES))
+        ),
         lambda n: "TODO:\n" + "\n".join(f"- mend the {name}" for name in _NAMES[n:]),
         lambda n: f"Current mode: {_pick('plan', 'act', 'review')(n)}",
         lambda n: f"Current task: mend the {_NAMES[n]}",
-        lambda n: "## Task list\n" + "\n".join(f"{i}. {name} ({'done' if i < n else 'open'})" for i, name in enumerate(_NAMES)),
+        lambda n: (
+            "## Task list\n"
+            + "\n".join(f"{i}. {name} ({'done' if i < n else 'open'})" for i, name in enumerate(_NAMES))
+        ),
         lambda n: f"Phase: {_pick('exploring', 'editing', 'testing')(n)}",
-        lambda n: "<todos>\n" + "\n".join(f"{name}: {'completed' if i < n else 'pending'}" for i, name in enumerate(_NAMES)) + "\n</todos>",
-        lambda n: "Progress:\n" + "\n".join(f"{'✅' if i < n else '⬜'} {name}" for i, name in enumerate(_NAMES)),
+        lambda n: (
+            "<todos>\n"
+            + "\n".join(f"{name}: {'completed' if i < n else 'pending'}" for i, name in enumerate(_NAMES))
+            + "\n</todos>"
+        ),
+        lambda n: (
+            "Progress:\n" + "\n".join(f"{'✅' if i < n else '⬜'} {name}" for i, name in enumerate(_NAMES))
+        ),
         lambda n: f"You are in {_pick('PLAN', 'ACT')(n)} MODE",
         lambda n: f"Next step: repair the {_NAMES[n]} gate",
         lambda n: f"Goal: {_NAMES[n]} must pass all checks",
@@ -132,22 +145,41 @@ LINES: dict[str, list[Callable[[int], str]]] = {
         lambda n: f"You are talking to {_NAMES[n].title()} of the {_NAMES[(n + 4) % 9]} team.",
     ],
     "PG110": [
-        lambda n: "Examples:\n" + "\n".join(f"Q: {name}? A: {name[::-1]}" for name in _NAMES[n:] + _NAMES[:n]),
-        lambda n: "Here are some examples:\n" + "\n\n".join(f"Example: {prose(f'shot {(n * 3 + i) % 11}', 2)}" for i in range(3)),
-        lambda n: "<examples>\n" + "\n".join(f"<example>{prose(f'shot {(n * 5 + i) % 11}', 2)}</example>" for i in range(3)) + "\n</examples>",
-        lambda n: "Few-shot demonstrations:\n" + "\n".join(prose(f"shot {(n * 3 + i) % 11}", 2) for i in range(3)),
+        lambda n: (
+            "Examples:\n" + "\n".join(f"Q: {name}? A: {name[::-1]}" for name in _NAMES[n:] + _NAMES[:n])
+        ),
+        lambda n: (
+            "Here are some examples:\n"
+            + "\n\n".join(f"Example: {prose(f'shot {(n * 3 + i) % 11}', 2)}" for i in range(3))
+        ),
+        lambda n: (
+            "<examples>\n"
+            + "\n".join(f"<example>{prose(f'shot {(n * 5 + i) % 11}', 2)}</example>" for i in range(3))
+            + "\n</examples>"
+        ),
+        lambda n: (
+            "Few-shot demonstrations:\n" + "\n".join(prose(f"shot {(n * 3 + i) % 11}", 2) for i in range(3))
+        ),
     ],
     "PG111": [
-        lambda n: f"Contents of AGENTS.md:\n{prose('rules', 4)}\n{'Always run the linter.' if n > 1 else ''}\n{prose('rules b', 3)}",
-        lambda n: f"# CLAUDE.md\n{prose('claude rules', 4)}\n- {'use tabs' if n > 1 else 'use spaces'}\n{prose('rules c', 3)}",
-        lambda n: f"<project_rules>\n{prose('house', 3)}\n{prose('extra', 1) if n > 1 else 'none'}\n</project_rules>",
-        lambda n: f"Instructions from .cursorrules:\n{prose('cursor', 2)} {'Prefer short names.' if n > 1 else 'Prefer long names.'}",
+        lambda n: (
+            f"Contents of AGENTS.md:\n{prose('rules', 4)}\n{'Always run the linter.' if n > 1 else ''}\n{prose('rules b', 3)}"
+        ),
+        lambda n: (
+            f"# CLAUDE.md\n{prose('claude rules', 4)}\n- {'use tabs' if n > 1 else 'use spaces'}\n{prose('rules c', 3)}"
+        ),
+        lambda n: (
+            f"<project_rules>\n{prose('house', 3)}\n{prose('extra', 1) if n > 1 else 'none'}\n</project_rules>"
+        ),
+        lambda n: (
+            f"Instructions from .cursorrules:\n{prose('cursor', 2)} {'Prefer short names.' if n > 1 else 'Prefer long names.'}"
+        ),
     ],
     "PG112": [
         lambda n: prose(f"other {n}", 3),
         lambda n: f"You answer {_pick('tersely', 'with care', 'in verse', 'plainly')(n)}.",
     ],
-}  # fmt: skip
+}
 ONCE = ("PG111",)
 """Told as an edit in mid-session: before and after the third request."""
 
@@ -209,3 +241,15 @@ def test_each_cause_in_one_text_is_named_and_the_first_one_leads() -> None:
         talk.step_with_tool()
     found = [f.code for f in talk.analysed()[2].findings if f.severity != "info"]
     assert found == ["PG101", "PG105", "PG106"]
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_date_that_changes_once_is_a_decision(api: str) -> None:
+    talk = Talk(api, system_style="blocks", marks=("system", "last"))
+    talk.user()
+    for turn in range(6):
+        talk.system = _placed(f"Today's date: 2026-03-0{4 if turn < 3 else 5}", PLACES[turn // 6])
+        talk.step_with_tool()
+    turns = talk.analysed()
+    breaks(turns[3], "PG102", deliberate=True)
+    assert not [t for t in turns if t.is_fault]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from itertools import product
 
 import pytest
 
@@ -23,7 +24,9 @@ def talk(api: str, rounds: int = 3, **fields: object) -> Talk:
     return made
 
 
-def only_last_breaks(agent: Talk, code: str | tuple[str, ...], pointer: str | None = None, **how: object) -> None:
+def only_last_breaks(
+    agent: Talk, code: str | tuple[str, ...], pointer: str | None = None, **how: object
+) -> None:
     turns = agent.analysed()
     breaks(turns[-1], code, pointer, **how)  # type: ignore[arg-type]
     silent(turns[:-1])
@@ -54,8 +57,10 @@ def test_sliding_window(api: str, pinned: int) -> None:
 def test_window_that_leaves_a_note(api: str) -> None:
     agent = talk(api, 4)
     agent.messages = [
-        agent.messages[0], Message("user", [text("[6 earlier messages were left out to save room]")]), *agent.messages[7:]
-    ]  # fmt: skip
+        agent.messages[0],
+        Message("user", [text("[6 earlier messages were left out to save room]")]),
+        *agent.messages[7:],
+    ]
     agent.turn()
     only_last_breaks(agent, ("PG301", "PG302", "PG303"), deliberate=None)
 
@@ -114,18 +119,25 @@ def test_long_arguments_elided(api: str) -> None:
 
 SUMMARIES = {
     "user": [("user", "Summary of the work so far:")],
-    "user and answer": [("user", "This session continues an earlier one. Summary:"), ("assistant", "Understood, I go on.")],
+    "user and answer": [
+        ("user", "This session continues an earlier one. Summary:"),
+        ("assistant", "Understood, I go on."),
+    ],
     "system": [("system", "Earlier conversation in short:")],
 }
 
 
-@pytest.mark.parametrize("api", APIS)
-@pytest.mark.parametrize("form", SUMMARIES)
-@pytest.mark.parametrize("kept", [0, 3])
-@pytest.mark.parametrize("asked", ["in line", "apart", "unseen"])
+_COMPACTIONS = [
+    (api, form, kept, asked)
+    for n, (form, kept, asked) in enumerate(product(SUMMARIES, (0, 3), ("in line", "apart", "unseen")))
+    for api in (APIS[n % 6], APIS[(n + 3) % 6], "openai-chat")
+    if form != "system" or api in ("openai-chat", "openai-responses", "ollama")
+]
+"""Each way to compact in two or three APIs, so that every API meets several."""
+
+
+@pytest.mark.parametrize(("api", "form", "kept", "asked"), sorted(set(_COMPACTIONS)))
 def test_compaction_once_is_a_decision(api: str, form: str, kept: int, asked: str) -> None:
-    if form == "system" and api in ("anthropic", "gemini", "bedrock"):
-        pytest.skip("no system messages in this API's history")
     agent = talk(api, 5)
     summary = prose("summary", 14)
     before = copy.deepcopy(agent.messages)
@@ -134,14 +146,19 @@ def test_compaction_once_is_a_decision(api: str, form: str, kept: int, asked: st
         agent.user("Summarise this conversation so that work can go on.")
         agent.send(text(summary), echo=False)
     elif asked == "apart":
-        helper = Talk(api, system=["You write summaries. " + prose("scribe", 10)], tools=[{**agent.tools[0]}], t=agent.t)
+        helper = Talk(
+            api, system=["You write summaries. " + prose("scribe", 10)], tools=[{**agent.tools[0]}], t=agent.t
+        )
         helper.server, helper.seed = agent.server, "helper"
         helper.log, helper.sent = agent.log, agent.sent
         flat = "\n".join(p.get("text", "") for m in before for p in m.parts)
         helper.user("Summarise:\n" + flat)
         helper.send(text(summary), echo=False)
         agent.t = helper.t
-    head = [Message(role, [text(f"{start}\n{summary}" if i == 0 else start)]) for i, (role, start) in enumerate(SUMMARIES[form])]
+    head = [
+        Message(role, [text(f"{start}\n{summary}" if i == 0 else start)])
+        for i, (role, start) in enumerate(SUMMARIES[form])
+    ]
     agent.messages = [*head, *before[-kept:]] if kept else head
     agent.turn()
     agent.turn()
@@ -194,7 +211,7 @@ def test_image_stripped_after_the_answer(api: str, note: str | None, place: str)
             message.parts.pop()
     agent.turn()
     turns = agent.analysed()
-    breaks(turns[-1], "PG304", deliberate=False if primary(turns[-1]).deliberate is False else True)
+    breaks(turns[-1], "PG304", deliberate=None)
     silent(turns[:-1])
 
 
@@ -248,12 +265,13 @@ def test_reasoning_never_sent_back_is_no_break(api: str) -> None:
 @pytest.mark.parametrize("how", ["cut", "reworded", "prefixed"])
 def test_old_reply_edited(api: str, how: str) -> None:
     agent = talk(api)
-    answer = [m for m in agent.messages if m.role == "assistant" and m.parts[0]["kind"] == "text"][0]
+    answer = next(m for m in agent.messages if m.role == "assistant" and m.parts[0]["kind"] == "text")
     old = answer.parts[0]["text"]
     answer.parts[0]["text"] = {
-        "cut": old[: len(old) * 2 // 3], "reworded": old.replace("guards", "watches").replace("the ", "a ", 1),
+        "cut": old[: len(old) * 2 // 3],
+        "reworded": old.replace("guards", "watches").replace("the ", "a ", 1),
         "prefixed": "assistant: " + old,
-    }[how]  # fmt: skip
+    }[how]
     agent.turn()
     only_last_breaks(agent, "PG307", agent.where(-1, answer.parts[0]["text"]))
 
@@ -289,7 +307,9 @@ def test_earlier_tool_result_edited(api: str) -> None:
 @pytest.mark.parametrize("again", [True, False])
 def test_block_inserted_once_in_the_middle(api: str, again: bool) -> None:
     agent = talk(api)
-    agent.messages.insert(4, Message("user", [text("Reminder from the yard office. " + prose("late note", 5))]))
+    agent.messages.insert(
+        4, Message("user", [text("Reminder from the yard office. " + prose("late note", 5))])
+    )
     agent.turn()
     if again:
         agent.turn()
@@ -303,10 +323,14 @@ def test_block_inserted_once_in_the_middle(api: str, again: bool) -> None:
 def test_block_floats_at_a_depth(api: str) -> None:
     """A note stands three messages before the end of each request, and is stored nowhere."""
     agent = talk(api, 2)
-    for n in range(4):
+    for _ in range(4):
         agent.user()
         stored = list(agent.messages)
-        agent.messages = [*stored[:-3], Message("user", [text("Keep to the house style. " + prose("style", 6))]), *stored[-3:]]
+        agent.messages = [
+            *stored[:-3],
+            Message("user", [text("Keep to the house style. " + prose("style", 6))]),
+            *stored[-3:],
+        ]
         agent.send(echo=False)
         agent.messages = [*stored, Message("assistant", agent.answer)]
     turns = agent.analysed()
@@ -324,7 +348,11 @@ def test_block_rides_on_the_last_message(api: str, text_changes: bool, as_messag
         note = text("<live>" + prose(f"live {n if text_changes else 0}", 8) + "</live>")
         question = text(f"Question {n}. " + prose(f"asked {n}", 18))
         stored = list(agent.messages)
-        extra = [Message("user", [note]), Message("user", [question])] if as_message else [Message("user", [note, question])]
+        extra = (
+            [Message("user", [note]), Message("user", [question])]
+            if as_message
+            else [Message("user", [note, question])]
+        )
         agent.messages = [*stored, *extra]
         agent.send(echo=False)
         agent.messages = [*stored, Message("user", [question]), Message("assistant", agent.answer)]
@@ -364,7 +392,7 @@ def test_old_block_moves_to_the_end_on_each_turn(api: str) -> None:
 def test_system_message_in_mid_history(api: str, how: str) -> None:
     agent = talk(api, 2)
     rules = Message("system", [text("Answer in one paragraph. " + prose("sys rules", 8))])
-    for n in range(3):
+    for _ in range(3):
         agent.messages = [m for m in agent.messages if m is not rules]
         agent.user()
         if how == "inserted":
@@ -408,9 +436,10 @@ def test_white_space(api: str, how: str) -> None:
     agent.step_with_tool()
     part = results(agent)[0].parts[0]
     part["text"] = {
-        "line ends": lines.replace("\n", "\r\n"), "trailing": "\n".join(x.rstrip() for x in lines.split("\n")),
+        "line ends": lines.replace("\n", "\r\n"),
+        "trailing": "\n".join(x.rstrip() for x in lines.split("\n")),
         "indent": lines.replace("    ", "\t"),
-    }[how]  # fmt: skip
+    }[how]
     agent.send()
     only_last_breaks(agent, "PG204")
 

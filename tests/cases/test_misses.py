@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,11 +26,14 @@ def talk(api: str, rounds: int = 0, **fields: Any) -> Talk:
 @pytest.mark.parametrize(
     ("api", "marks", "gap", "expired"),
     [
-        ("anthropic", ("system", "last"), 406, True), ("anthropic", ("system", "last"), 290, False),
-        ("anthropic", ("system", "last", "1h"), 406, False), ("anthropic", ("system", "last", "1h"), 3700, True),
-        ("bedrock", ("system", "last"), 406, True), ("bedrock", ("system", "last"), 250, False),
+        ("anthropic", ("system", "last"), 406, True),
+        ("anthropic", ("system", "last"), 290, False),
+        ("anthropic", ("system", "last", "1h"), 406, False),
+        ("anthropic", ("system", "last", "1h"), 3700, True),
+        ("bedrock", ("system", "last"), 406, True),
+        ("bedrock", ("system", "last"), 250, False),
     ],
-)  # fmt: skip
+)
 def test_pause_against_the_lifetime(api: str, marks: tuple[str, ...], gap: int, expired: bool) -> None:
     agent = talk(api, 2, marks=marks)
     agent.user()
@@ -46,7 +51,7 @@ def test_pause_against_the_lifetime(api: str, marks: tuple[str, ...], gap: int, 
 
 @pytest.mark.parametrize("gap", [30, 1200])
 def test_idle_on_a_service_without_a_promise(gap: int) -> None:
-    """OpenAI keeps what is idle for minutes: after a long pause a miss is the time's doing, before it nobody's."""
+    """OpenAI keeps what is idle for minutes: a miss after a long pause is the time's doing."""
     agent = talk("openai-chat", 2, option="openai", server=PrefixServer("openai-chat", idle=300))
     agent.user()
     if gap == 30:
@@ -100,8 +105,16 @@ def test_parallel_requests_before_the_first_was_written(keyed: bool) -> None:
     server = MarkServer("anthropic")
     talks = []
     for i in range(4):
-        agent = Talk("anthropic", key=f"s-{i}" if keyed else None, system=[HEAD], seed=f"sib{i}", server=server, t=i * 0.05,
-                     system_style="blocks", marks=("system",))  # fmt: skip
+        agent = Talk(
+            "anthropic",
+            key=f"s-{i}" if keyed else None,
+            system=[HEAD],
+            seed=f"sib{i}",
+            server=server,
+            t=i * 0.05,
+            system_style="blocks",
+            marks=("system",),
+        )
         agent.system = [HEAD]
         agent.user()
         agent.send(wait=0)
@@ -153,3 +166,23 @@ def test_engine_lost_the_entry(option: str, code: str, others: bool) -> None:
     assert not [t for t in turns if t.is_break]
     says(turns[-1], code if others else "PG804")
     silent(turns[:-1])
+
+
+def test_server_that_clears_old_results_is_not_the_clients_doing() -> None:
+    agent = talk("anthropic", 3)
+    agent.user()
+    usage = {
+        "input_tokens": 40,
+        "cache_read_input_tokens": 0,
+        "cache_creation_input_tokens": 3100,
+        "output_tokens": 9,
+    }
+    agent.send(usage=usage)
+    response = json.loads(agent.log[-1].response or b"{}")
+    edit = {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 2, "cleared_input_tokens": 700}
+    response["context_management"] = {"applied_edits": [edit]}
+    agent.log[-1] = replace(agent.log[-1], response=json.dumps(response).encode())
+    turns = agent.analysed()
+    assert not [t for t in turns if t.is_break]
+    assert says(turns[-1], "PG302").by == "server"
+    does_not_say(turns, "PG804")

@@ -25,7 +25,11 @@ def talk(api: str, rounds: int = 0, **fields: Any) -> Talk:
 
 @pytest.mark.parametrize("where", ["system", "last"])
 def test_breakpoint_on_a_block_that_changes(where: str) -> None:
-    agent = talk("anthropic", system=[HEAD, "The clock says 10:00:00."], marks=("system",) if where == "system" else ("last",))
+    agent = talk(
+        "anthropic",
+        system=[HEAD, "The clock says 10:00:00."],
+        marks=("system",) if where == "system" else ("last",),
+    )
     stored: list[Message] = []
     for n in range(4):
         if where == "system":
@@ -34,7 +38,10 @@ def test_breakpoint_on_a_block_that_changes(where: str) -> None:
             agent.step_with_tool()
         else:
             question = text(prose(f"q {n}", 6))
-            agent.messages = [*stored, Message("user", [question, text(f"<now>10:0{n}:11 {prose(f'now {n}', 3)}</now>")])]
+            agent.messages = [
+                *stored,
+                Message("user", [question, text(f"<now>10:0{n}:11 {prose(f'now {n}', 3)}</now>")]),
+            ]
             agent.send(echo=False)
             stored = [*stored, Message("user", [question]), Message("assistant", agent.answer)]
     for turn in agent.analysed()[1:]:
@@ -134,10 +141,13 @@ def test_long_lifetime_after_a_short_one() -> None:
 @pytest.mark.parametrize(
     ("api", "fields"),
     [
-        ("openai-chat", {"option": "openai"}), ("anthropic", {"option": "anthropic"}), ("gemini", {}),
-        ("anthropic", {"model": "claude-opus-4-5"}), ("openai-responses", NEW),
+        ("openai-chat", {"option": "openai"}),
+        ("anthropic", {"option": "anthropic"}),
+        ("gemini", {}),
+        ("anthropic", {"model": "claude-opus-4-5"}),
+        ("openai-responses", NEW),
     ],
-)  # fmt: skip
+)
 def test_below_the_minimum(api: str, fields: dict[str, Any]) -> None:
     agent = Talk(api, system=["You answer in one line."], tools=[tool("now", 1, ())], **fields)
     agent.extra["prompt_cache_key"] = "k"
@@ -184,7 +194,9 @@ def test_automatic_breakpoint_at_a_tail_that_is_replaced() -> None:
         agent.messages = [Message("user", [text(f"Ticket {n}: " + prose(f"ticket {n}", 5))])]
         total = 3000
         details = {"cached_tokens": 0, "cache_write_tokens": total}
-        agent.send(usage={"input_tokens": total, "output_tokens": 9, "input_tokens_details": details}, echo=False)
+        agent.send(
+            usage={"input_tokens": total, "output_tokens": 9, "input_tokens_details": details}, echo=False
+        )
     turns = agent.analysed()
     for turn in turns[1:]:
         says(turn, "PG509")
@@ -198,11 +210,20 @@ def test_automatic_breakpoint_at_a_tail_that_is_replaced() -> None:
 @pytest.mark.parametrize("what", ["user", "clock"])
 def test_what_differs_stands_before_what_all_share(api: str, what: str) -> None:
     """Two users' first requests: their names come before three thousand tokens that are the same."""
-    lines = {"user": ("The user is called Ann Amber.", "The user is called Bo Birch."),
-             "clock": ("Now: 2026-03-04T10:00:11Z", "Now: 2026-03-04T10:05:49Z")}[what]  # fmt: skip
+    lines = {
+        "user": ("The user is called Ann Amber.", "The user is called Bo Birch."),
+        "clock": ("Now: 2026-03-04T10:00:11Z", "Now: 2026-03-04T10:05:49Z"),
+    }[what]
     talks = []
     for i, line in enumerate(lines):
-        agent = Talk(api, key=f"s-{i}", seed=f"u{i}", t=60.0 * i, tools=[], system=[f"You help. {line}\n\n{HEAD} {HEAD}"])
+        agent = Talk(
+            api,
+            key=f"s-{i}",
+            seed=f"u{i}",
+            t=60.0 * i,
+            tools=[],
+            system=[f"You help. {line}\n\n{HEAD} {HEAD}"],
+        )
         agent.server = talks[0].server if talks else agent.server
         agent.turn()
         agent.turn()
@@ -252,9 +273,12 @@ def test_helper_request_with_another_prefix(api: str) -> None:
 @pytest.mark.parametrize("api", ["openai-chat", "openai-responses", "gemini", "ollama"])
 def test_no_cached_figure_is_unknown_not_zero(api: str) -> None:
     agent = talk(api)
-    usage = {"openai-chat": {"prompt_tokens": 3000, "completion_tokens": 9}, "ollama": {"prompt_eval_count": 3000, "eval_count": 9},
-             "openai-responses": {"input_tokens": 3000, "output_tokens": 9, "total_tokens": 3009},
-             "gemini": {"promptTokenCount": 3000, "candidatesTokenCount": 9}}[api]  # fmt: skip
+    usage = {
+        "openai-chat": {"prompt_tokens": 3000, "completion_tokens": 9},
+        "ollama": {"prompt_eval_count": 3000, "eval_count": 9},
+        "openai-responses": {"input_tokens": 3000, "output_tokens": 9, "total_tokens": 3009},
+        "gemini": {"promptTokenCount": 3000, "candidatesTokenCount": 9},
+    }[api]
     for _ in range(3):
         agent.turn(usage=usage)
     turns = agent.analysed()
@@ -279,7 +303,13 @@ def test_stream_that_asks_for_no_usage() -> None:
 def test_figures_that_do_not_add_up() -> None:
     agent = talk("openai-chat")
     for _ in range(2):
-        agent.turn(usage={"prompt_tokens": 100, "completion_tokens": 9, "prompt_tokens_details": {"cached_tokens": 2048}})
+        agent.turn(
+            usage={
+                "prompt_tokens": 100,
+                "completion_tokens": 9,
+                "prompt_tokens_details": {"cached_tokens": 2048},
+            }
+        )
     turns = agent.analysed()
     says(turns[0], "PG803")
     assert not [t for t in turns if t.is_break]

@@ -151,17 +151,26 @@ PARAMETERS = [
     ("openai-responses", "openai-5.6", "reasoning", {"effort": "high"}, {"effort": "low"}, "PG406"),
     ("openai-responses", "openai-5.6", "text", {"verbosity": "low"}, {"verbosity": "high"}, "PG409"),
     ("openai-responses", "openai-5.6", "service_tier", "default", "flex", "PG409"),
-    ("openai-responses", "openai", "text", None, {"format": {"type": "json_schema", "name": "x", "schema": {}}}, "PG408"),
+    (
+        "openai-responses",
+        "openai",
+        "text",
+        None,
+        {"format": {"type": "json_schema", "name": "x", "schema": {}}},
+        "PG408",
+    ),
     ("openai-chat", "openai", "response_format", None, {"type": "json_object"}, "PG408"),
     ("anthropic", "anthropic", "tool_choice", {"type": "auto"}, {"type": "any"}, "PG407"),
     ("anthropic", "anthropic", "tool_choice", None, {"type": "tool", "name": "read_file"}, "PG407"),
     ("anthropic", "anthropic", "speed", None, "fast", "PG409"),
     ("openai-chat", "vllm", "cache_salt", "a", "b", "PG409"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("api", "server", "name", "before", "after", "code"), PARAMETERS)
-def test_parameter_in_the_key_changes(api: str, server: str, name: str, before: Any, after: Any, code: str) -> None:
+def test_parameter_in_the_key_changes(
+    api: str, server: str, name: str, before: Any, after: Any, code: str
+) -> None:
     model = "gpt-6-sol" if server == "openai-5.6" else None
     agent = talk(api, option=server, model=model)
     if server == "openai-5.6":
@@ -196,11 +205,15 @@ def test_parameter_in_the_key_changes(api: str, server: str, name: str, before: 
         ("ollama", "ollama", "options", ({"temperature": 0}, {"temperature": 1})),
         ("ollama", "ollama", "keep_alive", ("5m", "1h")),
     ],
-)  # fmt: skip
-def test_parameter_outside_the_key_changes_nothing(api: str, server: str, name: str, values: tuple[Any, Any]) -> None:
+)
+def test_parameter_outside_the_key_changes_nothing(
+    api: str, server: str, name: str, values: tuple[Any, Any]
+) -> None:
     agent = talk(api, option=server)
     if server in ("vllm", "llama.cpp"):
-        agent.server = PrefixServer("openai-chat", grain=16 if server == "vllm" else 1, minimum=1, tools_first=False)
+        agent.server = PrefixServer(
+            "openai-chat", grain=16 if server == "vllm" else 1, minimum=1, tools_first=False
+        )
     for n in range(5):
         agent.extra[name] = values[n % 2]
         agent.step_with_tool()
@@ -212,7 +225,11 @@ def test_model_switched_and_back(api: str) -> None:
     agent = talk(api)
     own = agent.model
     for n in range(6):
-        other = str(own).replace("sonnet", "opus").replace("4-5", "4-1") if "claude" in str(own) else f"{own}-mini"
+        other = (
+            str(own).replace("sonnet", "opus").replace("4-5", "4-1")
+            if "claude" in str(own)
+            else f"{own}-mini"
+        )
         agent.model = other if n in (2, 3) else own
         agent.step_with_tool()
     turns = agent.analysed()
@@ -237,3 +254,17 @@ def test_effort_is_believed_only_when_the_server_shows_it() -> None:
             breaks(turns[3], "PG406", "/output_config/effort", deliberate=True)
         else:
             silent(turns)
+
+
+@pytest.mark.parametrize("api", ["openai-chat", "anthropic", "gemini"])
+def test_model_chosen_anew_on_each_request_is_a_fault(api: str) -> None:
+    """A router between two models: each finds its own older entry and pays for what came since."""
+    agent = talk(api)
+    own = str(agent.model)
+    other = own.replace("sonnet", "opus").replace("4-5", "4-1") if "claude" in own else f"{own}-mini"
+    for n in range(7):
+        agent.model = other if n % 2 else own
+        agent.step_with_tool()
+    for turn in agent.analysed()[1:]:
+        breaks(turn, "PG405")
+        assert primary(turn).recurrence == "every-request"

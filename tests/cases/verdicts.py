@@ -12,7 +12,8 @@ def told(turn: Turn) -> str:
     """A turn in one line, for failure messages."""
     at = turn.divergence.pointer if turn.divergence else None
     found = [f"{f.code} {f.severity} {f.message}" for f in turn.findings]
-    return f"turn {turn.index}: {turn.shape} of {turn.parent}, break {turn.is_break}, at {at}, {turn.tokens}, {found}"
+    what = f"turn {turn.index}: {turn.shape} of {turn.parent}, break {turn.is_break}"
+    return f"{what}, at {at}, {turn.tokens}, {found}"
 
 
 def same_place(found: str, expected: str) -> bool:
@@ -30,9 +31,14 @@ def primary(turn: Turn) -> Finding:
 
 
 def breaks(
-    turn: Turn, code: str | Iterable[str], pointer: str | None = None, *, deliberate: bool | None = False,
-    parent: int | None = None, kind: str | None = None,
-) -> None:  # fmt: skip
+    turn: Turn,
+    code: str | Iterable[str],
+    pointer: str | None = None,
+    *,
+    deliberate: bool | None = False,
+    parent: int | None = None,
+    kind: str | None = None,
+) -> None:
     """The turn is a break of this name at this place."""
     codes = {code} if isinstance(code, str) else set(code)
     assert turn.is_break, told(turn)
