@@ -171,5 +171,7 @@ def kept_tokens(cache: Cache, work: Workload) -> tuple[int, int]:
     block = work.block
     held = min(cache.window or work.context, work.context)
     first = work.context - held  # tokens before the window are dropped
-    shared = max(0, work.shared // block * block - -(-first // block) * block)
+    # The last token of a prompt is computed in every sequence, so its block is never shared.
+    common = min(work.shared, work.context - 1) // block * block
+    shared = max(0, common - -(-first // block) * block)
     return -(-held // block) * block, min(shared, held // block * block)

@@ -47,7 +47,7 @@ class _Reader:
         self._size = path.stat().st_size
 
     def fields(self) -> dict[str, Any]:
-        if self._take(4) != b"GGUF":
+        if self._file.read(4) != b"GGUF":
             raise InputError(f"{self._path}: not a GGUF file")
         raw = self._take(4)
         (version,) = struct.unpack("<I", raw)
