@@ -8,15 +8,19 @@ system text costs little more than its changed part.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from rapidfuzz.distance import LCSseq
+
+from prefixguard.rendering.prefixes import shared_characters, shared_suffix
 
 _WORD = re.compile(r"\[[ xX~>*-]\]|[\w$€%]+(?:[-.:/+,][\w$€%]+)*|[^\w\s]")
 _CLAUSE = re.compile(r"[,;|]\s|[.!?]\s|[。！？；，]")
 _SENTENCE = re.compile(r"[.!?]\s|[。！？]")
 _MOST_CHANGES = 24
-_MOST_WORDS = 4000
+_MOST_CHARACTERS = 16_000
+"""Of a line that was replaced by another; the start of it says enough."""
 _MOST_LINES = 4000
 _LONG_LINE = 400
 
@@ -123,11 +127,11 @@ def _in_line(old: str, new: str, lines: list[str]) -> list[Change]:
     """The changed words of one line."""
     heading, above = _heading(lines), next((x for x in reversed(lines) if x.strip()), "")
     paragraph = sum(1 for x in lines if not x.strip())
+    old, new = _around(old, new)
+    whole = Change(Span(old, 0, len(old)), Span(new, 0, len(new)), "", "", heading, above, paragraph)
     if not old.strip() or not new.strip():
-        return [Change(Span(old, 0, len(old)), Span(new, 0, len(new)), "", "", heading, above, paragraph)]
+        return [whole]
     a, b = list(_WORD.finditer(old)), list(_WORD.finditer(new))
-    if len(a) + len(b) > _MOST_WORDS:
-        a, b = a[: _MOST_WORDS // 2], b[: _MOST_WORDS // 2]
     gaps = _gaps([m[0] for m in a], [m[0] for m in b])
     unlike = 2 * sum(i2 - i1 + j2 - j1 for i1, i2, j1, j2 in gaps) > len(a) + len(b)
     if len(gaps) > 2 and unlike:  # other text, in which the words that happen to be shared say nothing
@@ -137,21 +141,31 @@ def _in_line(old: str, new: str, lines: list[str]) -> list[Change]:
         {n for *_, j1, j2 in gaps for n in range(j1, j2)},
     )
     kept = [m for n, m in enumerate(a) if n not in gone], [m for n, m in enumerate(b) if n not in come]
-    same = list(zip(*kept, strict=True))
+    starts = [m.start() for m in kept[0]], [m.start() for m in kept[1]]
     found = []
-    for i1, i2, j1, j2 in gaps:
+    for i1, i2, j1, j2 in gaps[:_MOST_CHANGES]:
         before, after = _cut(old, a, i1, i2), _cut(new, b, j1, j2)
         in_new = bool(after.text)
         at = b[j1].start() if in_new else a[i1].start()
         start, end = _sentence(new if in_new else old, at)
-        label = " ".join(n[0] for m, n in same if start <= (n if in_new else m).start() < end)
+        first, last = (bisect_left(starts[in_new], place) for place in (start, end))
+        label = " ".join(m[0] for m in kept[1][first:last])
         side = after if in_new else before
         clause = side.line[: side.start]
         key = clause[next((m.end() for m in reversed(list(_CLAUSE.finditer(clause)))), 0) :]
         found.append(Change(before, after, key.strip(), label, heading, above, paragraph))
-    return found or [
-        Change(Span(old, 0, len(old)), Span(new, 0, len(new)), "", "", heading, above, paragraph)
-    ]
+    return found or [whole]
+
+
+def _around(old: str, new: str) -> tuple[str, str]:
+    """Two versions of a long line, without the equal text far from where they differ, or far behind it."""
+    if len(old) + len(new) < 4 * _LONG_LINE:
+        return old, new
+    start = shared_characters(old, new)
+    end = shared_suffix(old[start:], new[start:])
+    left = max(0, old.rfind(" ", 0, max(0, start - _LONG_LINE)))
+    right = max(0, end - _LONG_LINE)
+    return old[left : len(old) - right][:_MOST_CHARACTERS], new[left : len(new) - right][:_MOST_CHARACTERS]
 
 
 def _sentence(line: str, at: int) -> tuple[int, int]:
@@ -167,7 +181,7 @@ def _sentence(line: str, at: int) -> tuple[int, int]:
 def _cut(line: str, words: list[re.Match[str]], start: int, end: int) -> Span:
     """The words from `start` to `end`, in a line shortened around them when it is long."""
     at = words[start].start() if start < len(words) else len(line)
-    to = words[end - 1].end() if end > start else at
+    to = min(words[end - 1].end(), at + _LONG_LINE) if end > start else at
     if len(line) > _LONG_LINE:
         left = max(0, at - _LONG_LINE // 2)
         return Span(line[left : to + _LONG_LINE // 2], at - left, to - left)
