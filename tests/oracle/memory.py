@@ -98,7 +98,7 @@ def hybrid() -> list[tuple[str, list[dict[str, Any]], int, int]]:
 def drawn(draw: random.Random) -> tuple[str, list[dict[str, Any]], int, int]:
     """A random model of full, windowed and chunked layers, all of one width or of two."""
     heads, width = draw.choice([1, 2, 4, 8]), draw.choice([64, 128, 256])
-    windows = draw.sample([128, 512, 1024, 4096], draw.choice([1, 1, 1, 2]))
+    windows = draw.sample([129, 513, 1024, 4096], draw.choice([1, 1, 1, 2]))
     wide = draw.choice([1, 1, 2])
     layers = [layer("full", heads * wide, width, width)] * draw.randint(0, 20)
     for window in windows:
