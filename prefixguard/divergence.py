@@ -54,8 +54,16 @@ def part(earlier: Layout, later: Layout, blind: Sequence[str] = ()) -> Parting |
     if changed is not None and changed[0] <= common:
         return _parameter_parting(*changed)
     if common < min(len(a.segments), len(b.segments)):
-        return _segment_parting(a, b, common, blind)
+        return None if _text_goes_on(a, b, common) else _segment_parting(a, b, common, blind)
     return None
+
+
+def _text_goes_on(a: Prompt, b: Prompt, i: int) -> bool:
+    """Whether a raw prompt is the other with more text behind it: one segment, and still an append."""
+    if not (a.raw and b.raw and i == len(a.segments) - 1):
+        return False
+    old, new = a.segments[i], b.segments[i]
+    return old.kind is new.kind is Kind.TEXT and new.text.startswith(old.text)
 
 
 def shape_difference(a: Prompt, b: Prompt) -> Parting | None:

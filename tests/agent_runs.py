@@ -201,7 +201,8 @@ def _merge(talk: Talk, chance: random.Random, odd: str) -> None:
 _ACTS: dict[str, Callable[[Talk, random.Random, str], None]] = {
     "turn": _turn, "tool": _tool, "tools": _tools, "thought": _thought, "picture": _picture, "long": _long,
     "short": _short, "odd": _odd, "twice": _twice, "unrecorded": _silent, "clock": _clock,
-    "prune": _prune, "compact": _compact, "reorder": _reorder, "add-tool": _add_tool, "edit": _edit, "insert": _insert,
+    "prune": _prune, "compact": _compact, "reorder": _reorder, "add-tool": _add_tool,
+    "edit": _edit, "insert": _insert,
     "rewind": _rewind, "retry": _retry, "fail": _fail, "lost": _lost, "model": _model, "merge": _merge,
 }  # fmt: skip
 

@@ -94,7 +94,7 @@ class Decoder:
             raise UnreadableError("a side request that completes no prompt")
         try:
             body = Body(exchange.request)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise UnreadableError(f"the request is no JSON object: {error}") from error
         format_ = detect(exchange.path, body.fields.keys())
         if format_ is None:

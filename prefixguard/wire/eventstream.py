@@ -32,7 +32,7 @@ def events(body: bytes) -> Iterator[dict[str, Any]]:
             continue
         try:
             value = msgspec.json.decode(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
         if isinstance(value, dict):
             yield {name: value}

@@ -32,7 +32,7 @@ def assemble(body: bytes, content_type: str) -> bytes | None:
     if kind != "text/event-stream" and start == b"{":
         try:
             _decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass
         else:
             return body
@@ -72,7 +72,7 @@ def _json_lines(body: bytes) -> Iterator[_Event]:
 def _json_array(body: bytes) -> list[_Event]:
     try:
         return [event for event in _decode(body) if isinstance(event, dict)]
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
 
 
@@ -81,7 +81,7 @@ def _object(data: bytes) -> Iterator[_Event]:
         return
     try:
         event = _decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return
     if isinstance(event, dict):
         yield event
@@ -92,7 +92,7 @@ def _put_together(events: list[_Event]) -> _Event | None:
         if any(fits(event) for event in events):
             try:
                 return build(events)
-            except (TypeError, ValueError, KeyError, AttributeError, IndexError):
+            except (TypeError, ValueError, KeyError, AttributeError, IndexError, RecursionError):
                 return None
     return None
 
@@ -193,7 +193,7 @@ def _tolerant(text: str) -> Any:
     """The JSON a stream carried in pieces, or the text itself when the stream was cut off inside it."""
     try:
         return _decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -64,6 +65,26 @@ def test_usage_of_any_json(value: Any) -> None:
     found = decode_usage(value) if isinstance(value, dict) else None
     if found is not None:
         assert found.usage.total >= 0
+
+
+@pytest.mark.parametrize("depth", [400, 5_000, 300_000])
+@pytest.mark.parametrize("opening", [b"[", b'{"a":'])
+def test_deep_nesting(depth: int, opening: bytes) -> None:
+    deep = opening * depth + b"1" + {b"[": b"]"}.get(opening, b"}") * depth
+    for path, request in [
+        ("/v1/messages", b'{"messages":[%b]}' % deep),
+        ("/v1/messages", b'{"messages":[{"role":"user","content":%b}],"tools":[%b]}' % (deep, deep)),
+        ("/v1/responses", b'{"input":%b,"reasoning":%b}' % (deep, deep)),
+        ("/v1/messages", deep),
+    ]:
+        fold = Fold(RULEBOOK)
+        for response in (b'{"content":%b,"usage":%b}' % (deep, deep), deep):
+            turn = fold.step(Exchange(0.0, path, request, response=response, usage=response))
+            assert isinstance(turn, Turn)
+            for kind in ("text/event-stream", "application/json", ""):
+                for stream in (response, b"data: " + response + b"\n\n", b"[" + response + b"]"):
+                    assemble(stream, kind)
+        fold.result()
 
 
 exchanges = st.builds(
