@@ -73,6 +73,8 @@ def _words(text: str) -> str:
     return f"{text}\n{_JOINTS.sub(' ', text)}" if text else ""
 
 
+_REACH = 80
+"""How far around the changed words a pattern that holds them may reach."""
 _MOST_CAUSES = 3
 """Causes in one text that are worth a finding each."""
 
@@ -156,27 +158,30 @@ class HeadCauses:
             ("medium", self._rows, [_words(change.above) for change in group]),
             ("low", self._rows, [_words(change.line) for change in group]),
         ]
+        shapes: dict[tuple[int, int], bool] = {}
         for sure, rows, texts in passes:
             for row in rows:
-                for change, text in zip(group, texts, strict=True):
-                    if _fits(row, change, text):
+                for n, (change, text) in enumerate(zip(group, texts, strict=True)):
+                    if row.line is not None and not row.line.search(text):
+                        continue
+                    known = shapes.get((id(row), n))
+                    if known is None:
+                        known = shapes[id(row), n] = _fits(row, change)
+                    if known:
                         return Named(row.cause.code, row.cause.what, change, sure)
         return Named("PG112", "text", group[0], "medium")
 
 
-def _fits(row: _Row, change: Change, text: str) -> bool:
+def _fits(row: _Row, change: Change) -> bool:
+    """Whether a row fits a change, whatever stands around it."""
     sides = [side for side in (change.before, change.after) if side.text]
-    if row.within is not None and not (sides and all(_inside(row.within, side) for side in sides)):
-        return False
     if row.value is not None and not (sides and all(row.value.search(side.text) for side in sides)):
         return False
     if row.not_value is not None and any(row.not_value.search(side.text) for side in sides):
         return False
-    if row.line is not None and not row.line.search(text):
+    if row.not_line is not None and (row.not_line.search(change.line) or row.not_line.search(change.heading)):
         return False
-    return row.not_line is None or not (
-        row.not_line.search(change.line) or row.not_line.search(change.heading)
-    )
+    return row.within is None or bool(sides and all(_inside(row.within, side) for side in sides))
 
 
 def _inside(pattern: re.Pattern[str], side: Span) -> bool:
@@ -184,7 +189,8 @@ def _inside(pattern: re.Pattern[str], side: Span) -> bool:
     text = side.line[side.start : side.end]
     start = side.start + len(text) - len(text.lstrip())
     end = side.end - (len(text) - len(text.rstrip()))
-    return any(m.start() <= start and end <= m.end() for m in pattern.finditer(side.line))
+    near = pattern.finditer(side.line, max(0, start - _REACH), end + _REACH)
+    return any(m.start() <= start and end <= m.end() for m in near)
 
 
 def _text_above(evidence: Evidence) -> str:
