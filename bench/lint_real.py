@@ -36,6 +36,7 @@ def main() -> int:
     parser.add_argument("--judged", type=pathlib.Path)
     parser.add_argument("--list", default="")
     parser.add_argument("--only", default="")
+    parser.add_argument("--current", action="store_true", help="leave out the commits before and after a mend")
     parser.add_argument("--code", default="")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--cache", type=pathlib.Path)
@@ -59,6 +60,8 @@ def main() -> int:
             print(f"missing checkout: {folder}", file=sys.stderr)
             continue
         current = any(p["kind"] in {"current", "prototype-find"} for p in group)
+        if args.current and not current:
+            continue
         start = time.perf_counter()
         report = lint([folder], Options(cache=args.cache))
         seconds += time.perf_counter() - start
@@ -117,7 +120,7 @@ def main() -> int:
                     and (not args.code or finding.code == args.code)
                 ):
                     print(
-                        f"{state} {key} {finding.severity}/{finding.confidence} {finding.message} | {' > '.join(f'{pp}:{rr}' for pp, rr in where[1:][-3:])}"
+                        f"{state} {key} {finding.severity}/{finding.confidence}/{finding.evidence} {finding.message} | {' > '.join(f'{pp}:{rr}' for pp, rr in where[1:][-3:])}"
                     )
         right += ok_here
         wrong += bad_here

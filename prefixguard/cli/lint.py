@@ -53,6 +53,7 @@ def _codes(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     type=click.Path(path_type=Path),
     help="An exchange log: link its breaks to the lines that made them.",
 )
+@click.option("--server", metavar="NAME", help="With --session: the cache rule to judge by, e.g. vllm.")
 @click.option(
     "--config", type=click.Path(path_type=Path), help="The pyproject.toml to read. [default: the nearest one]"
 )
@@ -72,6 +73,7 @@ def command(
     explain: str | None,
     statistics: bool,
     session: Path | None,
+    server: str | None,
     config: Path | None,
     no_cache: bool,
     jobs: int,
@@ -106,9 +108,11 @@ def command(
         where, Options(chosen, select, ignore, diff, None if no_cache else _cache(), jobs), rulebook
     )
     if session is not None:
-        from prefixguard.blame import confirm
+        from prefixguard.lint.session import confirm
 
-        confirm(report, session, rulebook)
+        breaks = confirm(report, session, where, rulebook, server)
+        if not breaks:
+            click.echo(f"{session}: no break under the cache rule in force; --server names another one", err=True)
     if fix:
         from prefixguard.lint.fixes import applied
 

@@ -462,8 +462,10 @@ def replaced(frame: Frame, before: Value | None, value: Value, at: f.At) -> Valu
 def changed_copy(frame: Frame, value: Value, at: f.At) -> Value:
     """A message built in a loop over messages: an edit when it depends on the place in the list."""
     shape = value.shape
-    if not isinstance(shape, Fields) or not any(loop.over for loop in frame.loops) or not placed(frame):
+    if not any(loop.over for loop in frame.loops) or not placed(frame):
         return value
+    if not isinstance(shape, Fields):
+        return _copied_with(frame, value, at)
     spoken = [shape.entries[name] for name in ("content", "parts", "text") if name in shape.entries]
     if not spoken or set(shape.entries) & {"cache_control", "cachePoint", "cacheControl"}:
         return value
@@ -474,6 +476,41 @@ def changed_copy(frame: Frame, value: Value, at: f.At) -> Value:
         return value
     change = note(frame, kind_of(words, "PG302"), "an earlier message is sent changed", at, weak=True)
     return marked(value, change)
+
+
+def _copied_with(frame: Frame, value: Value, at: f.At) -> Value:
+    """`message.replace(content=...)`, `message.model_copy(update=...)`: a changed copy of an object."""
+    now = frame.statement
+    source = now.value if isinstance(now, f.Assign) else None
+    if not isinstance(source, f.Call) or walk.last_name(source.func) not in {"replace", "_replace", "model_copy", "copy_with", "copy", "with_content"}:
+        return value
+    if not {arg.name for arg in source.args} & {"content", "update", "text", "parts"}:
+        return value
+    change = note(frame, kind_of(words_around(frame), "PG302"), "an earlier message is sent changed", at, weak=True)
+    return marked(value, change)
+
+
+def rewritten_by_name(frame: Frame, node: f.Assign, value: Value) -> None:
+    """`messages = trim_history(messages)`: what the function is called says that it rewrites history."""
+    call = node.value
+    if not isinstance(call, f.Call) or any(change.edit for change in value.flat()):
+        return
+    name = walk.last_name(call.func)
+    while name in {"list", "tuple"} and len(call.args) == 1 and isinstance(call.args[0].value, f.Call):
+        call = call.args[0].value
+        name = walk.last_name(call.func)
+    if not name or not frame.knowledge.is_rewrite_name(name) or not frame.is_list_name(walk.last_name(node.targets[0])):
+        return
+    if not any(frame.is_list_name(walk.last_name(arg.value)) for arg in call.args):
+        return
+    plain = snake(name)
+    if frame.knowledge.is_summary_name(plain):
+        code = "PG303"
+    elif re.search(r"trim|truncat|window|limit|drop|fit|cap|reduce", plain):
+        code = "PG301"
+    else:
+        code = kind_of(plain, "PG302")
+    note(frame, code, f"`{name}` rewrites the messages", call.at, "event", weak=True)
 
 
 def breakpoint_set(frame: Frame, place: tuple[str, ...], at: f.At) -> None:

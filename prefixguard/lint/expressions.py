@@ -187,7 +187,9 @@ def member(frame: Frame, base: Value, name: str, at: f.At) -> Value | None:
     if isinstance(shape, (Instance, Klass)):
         owner = shape.owner
         if isinstance(shape, Instance) and name in shape.fields:
-            return shape.fields[name]
+            from prefixguard.lint.flow import stored
+
+            return transform(shape.fields[name], stored)
     else:
         assert frame.owner is not None
         owner = frame.owner
@@ -507,7 +509,7 @@ def augmented(frame: Frame, node: f.Assign, before: Value, value: Value) -> Valu
             isinstance(node.value, f.Lit)
             and isinstance(node.value.value, (int, float))
         ):
-            return before
+            return before if before.const is None else before.but(const=None)
         return words(frame, [before, printed(frame, value, node.at)], node.at)
     if node.op in {"|="} and isinstance(before.shape, Items):
         return before.but(shape=Items(before.shape.kind, (*before.shape.parts, (True, value))[:MAX_PARTS]))

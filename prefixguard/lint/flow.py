@@ -28,6 +28,7 @@ from prefixguard.lint.values import (
     join,
     outlive,
     session,
+    transform,
 )
 
 type ClassId = tuple[int, int]
@@ -329,6 +330,8 @@ class Flow:
                     ("_init", "init_", "_setup", "setup_", "start_", "new_")
                 ):
                     value = session(value, "constructor")
+                else:
+                    value = transform(value, stored)
                 found = join(found, value)
             annotation = facts.annotations.get(name)
             if annotation and found.shape is None:
@@ -402,6 +405,13 @@ class Flow:
                     if any(ref[0] == constructor for ref in pending.value.all_refs())
                 )
         return found[:40]
+
+
+def stored(change: Change) -> Change:
+    """A change that was put into a field: an id or a choice is made once per object, and that is what it is for."""
+    if change.code in {"PG104", "PG110", "PG206"}:
+        return change.live(SESSION, "stored")._replace(confidence=0)
+    return change
 
 
 def _is_self(node: f.Expr) -> bool:

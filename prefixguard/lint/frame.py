@@ -421,6 +421,8 @@ class Frame:
         if node.op == "declare":
             return
         value = self.value(node.value)
+        if isinstance(node.value, f.Call):
+            edits.rewritten_by_name(self, node, value)
         if node.op != "=":
             target = node.targets[0]
             before = self.value(target)

@@ -54,6 +54,19 @@ class Problem:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A break of a recorded session and the line that made it; filename and row are None where none fits."""
+
+    turn: str
+    codes: tuple[str, ...]
+    filename: str | None
+    row: int | None
+    confidence: str
+    why: str
+    tokens: int
+
+
 @dataclass(slots=True)
 class Report:
     """The result of a run. `read`: files whose facts were read; `seen`: all files looked at."""
@@ -67,6 +80,7 @@ class Report:
     seen: int
     rows: int
     known_before: int = 0
+    links: list[Link] = field(default_factory=list)
 
     def path(self, finding: LintFinding) -> Path:
         return self.project.files[finding.file].path

@@ -66,6 +66,7 @@ class LintFinding:
     trace: tuple[Step, ...]
     what: str
     deliberate: bool = False
+    evidence: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
 
 
@@ -142,6 +143,7 @@ def _finding(hit: Hit) -> LintFinding | None:
         hit.trace,
         change.what,
         deliberate=change.edit and change.guard in {"threshold", "error", "quantised"},
+        evidence=hit.sink.kind,
     )
 
 
@@ -168,6 +170,9 @@ def _severity(hit: Hit) -> Severity | None:
         severity = "info"
     if change.code == "PG508":
         severity = "warning"
+    if sink.kind == "message":
+        # Where a system message will stand cannot be seen where it is built: many are results and reminders.
+        return "info"
     if change.confidence == 0 or hit.confidence == 0 or sink.one_shot or change.lifetime in {DAY, HOST}:
         return "info"
     if sink.kind in {"message", "function", "name"} or hit.confidence < 2:

@@ -23,6 +23,7 @@ _APPENDS = {
     "addMessage",
     "append_message",
 }
+_PLACE_WORDS = frozenset({"index", "idx", "distance", "age", "position", "cutoff", "boundary", "recent", "newest", "oldest"})
 _PLACES = {
     "i",
     "idx",
@@ -229,13 +230,18 @@ def is_size_test(test: Any) -> bool:
     return False
 
 
+def _says_place(name: str) -> bool:
+    plain = snake(name)
+    return plain in _PLACES or not _PLACE_WORDS.isdisjoint(plain.split("_"))
+
+
 def is_place_test(test: Any, indexes: set[str]) -> bool:
     """Whether a test asks where in a list something stands."""
     for item in inside(test):
         if isinstance(item, f.Op) and item.op.startswith("compare:"):
             for part in inside(item.operands):
                 if isinstance(part, (f.Name, f.Attr)) and (
-                    part.name in indexes or snake(part.name) in _PLACES
+                    part.name in indexes or _says_place(part.name)
                 ):
                     return True
         elif isinstance(item, (f.Name,)) and snake(item.name) in {

@@ -31,6 +31,7 @@ def entry(report: Report, finding: LintFinding, rulebook: Rulebook) -> dict[str,
         "position": finding.position,
         "lost": finding.lost,
         "deliberate": finding.deliberate,
+        "evidence": finding.evidence,
         "mend": rules.mend(rulebook, finding),
         "trace": [
             {

@@ -16,6 +16,12 @@ def printed(report: Report, rulebook: Rulebook) -> str:
     for finding in report.findings:
         out.extend(_finding(report, finding, rulebook))
         out.append("")
+    for link in report.links:
+        where = f"{link.filename}:{link.row}" if link.filename is not None else "no line"
+        sure = f" (confidence {link.confidence})" if link.confidence else ""
+        out.append(f"{link.turn}: {', '.join(link.codes) or 'break'}, {link.tokens} tokens again: {where}{sure}: {link.why}")
+    if report.links:
+        out.append("")
     for remark in report.remarks:
         out.append(f"{report.project.files[remark.file].path}:{remark.row}:{remark.column}: {remark.message}")
     for problem in report.problems:
@@ -52,6 +58,9 @@ def _finding(report: Report, finding: LintFinding, rulebook: Rulebook) -> list[s
         f"  lost: {finding.lost}"
         + (f" (confidence {finding.confidence})" if finding.confidence != "high" else "")
     )
+    confirmed = finding.extra.get("confirmed_by")
+    if confirmed:
+        out.append(f"  seen: confirmed by {len(confirmed)} recorded break{'s' if len(confirmed) != 1 else ''} ({confirmed[0]})")
     price = _price(finding)
     if price:
         out.append(f"  note: {price}")
