@@ -9,7 +9,7 @@ from prefixguard.simulate.play import Outcome, Prefill, play
 from prefixguard.simulate.workload import Keys, Workload, at_once
 
 _MOST_SESSIONS = 1024
-_MOST_BLOCKS = 3_000_000
+_MOST_BLOCKS = 1_500_000
 """Blocks of one simulation when sessions are added up: more would take minutes."""
 
 

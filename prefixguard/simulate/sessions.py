@@ -36,12 +36,11 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A turn's prompts, salt and reply, for those that continue it. ids: prompt and reply, if known."""
+    """A turn's prompts and reply, for those that continue it. ids: prompt and reply, where they are known."""
 
     sent: Chain
     mended: Chain
     reply: Chain
-    salt: Hashable
     ids: array[int] | None
 
 
@@ -70,20 +69,18 @@ def from_sessions(source: str, exchanges: Iterable[Exchange], fold: Fold) -> Rec
         parent = kept.get(turn.parent) if turn.parent is not None else None
         chain, without = _continued(own, rendered, parent, turn)
         heads.see(turn.session, own, chain, _head_tokens(own, layout))
-        salt: Hashable = layout.chain[0]
-        healed = parent.salt if parent is not None and turn.is_break else salt
-        kept[turn.index] = _Kept(chain, without, reply, healed, ids)
+        kept[turn.index] = _Kept(chain, without, reply, ids)
         told = turn.usage.output if turn.usage is not None else None
         request = Request(
             numbers.setdefault(turn.session, len(numbers)),
             chain,
             reply,
             told if told is not None else length(reply),
-            salt,
+            layout.chain[0],
             turn.is_break,
         )
         sent.append(request)
-        mended.append(replace(request, prompt=without, salt=healed, is_break=False))
+        mended.append(replace(request, prompt=without, is_break=False))
     common = heads.common()
     return Recorded(
         Workload(source, tuple(sent), exact, common), Workload(source, tuple(mended), exact, common)

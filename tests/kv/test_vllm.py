@@ -4,57 +4,31 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from prefixguard.kv import Workload, size
 from prefixguard.kv.vllm import admit
-from tests.kv.shapes import formats, from_runs, known
+from tests.kv.shapes import formats, from_config, from_runs, known
 
 GIB_40 = 40 << 30
 GOLDEN = json.loads((Path(__file__).parents[2] / "fixtures/vllm/memory.json").read_text())
 
-# Measured through vLLM's KVCacheSpec with 40 GiB for KV on each GPU: page bytes of a layer,
-# bytes per token and GPU, blocks of the pool, maximum concurrency as it logs it.
-ROWS = [
-    ("llama-3.1-8b", 1, "bf16", 16, 131072, 65536, 131072, 20480, "2.50"),
-    ("llama-3.1-8b", 1, "fp8", 16, 131072, 32768, 65536, 40960, "5.00"),
-    ("llama-3.1-8b", 2, "bf16", 16, 131072, 32768, 65536, 40960, "5.00"),
-    ("llama-3.1-8b", 2, "fp8", 16, 131072, 16384, 32768, 81920, "10.00"),
-    ("llama-3.1-70b", 2, "bf16", 16, 131072, 32768, 163840, 16384, "2.00"),
-    ("llama-3.1-70b", 2, "fp8", 16, 131072, 16384, 81920, 32768, "4.00"),
-    ("llama-3.1-70b", 16, "bf16", 16, 131072, 8192, 40960, 65536, "8.00"),
-    ("llama-3.1-70b", 16, "fp8", 16, 131072, 4096, 20480, 131072, "16.00"),
-    ("llama-2-7b", 1, "bf16", 16, 4096, 262144, 524288, 5120, "20.00"),
-    ("llama-2-7b", 1, "fp8", 16, 4096, 131072, 262144, 10240, "40.00"),
-    ("deepseek-v3", 1, "bf16", 64, 131072, 73728, 70272, 9549, "4.66"),
-    ("deepseek-v3", 8, "bf16", 64, 131072, 73728, 70272, 9549, "4.66"),
-    ("deepseek-v3", 1, "fp8", 64, 131072, 36864, 35136, 19099, "9.33"),
-    ("deepseek-v3", 1, "fp8_ds_mla", 64, 131072, 41984, 40016, 16770, "8.19"),
-    ("gemma-3-27b", 1, "bf16", 16, 131072, 131072, 507904, 32768, "2.81"),
-    ("gemma-3-27b", 1, "fp8", 16, 131072, 65536, 253952, 65536, "5.62"),
-    ("gemma-2-9b", 1, "bf16", 16, 8192, 131072, 344064, 15603, "15.22"),
-    ("gemma-2-9b", 1, "fp8", 16, 8192, 65536, 172032, 31207, "30.45"),
-    ("gpt-oss-20b", 1, "bf16", 16, 131072, 32768, 49152, 109226, "12.54"),
-    ("gpt-oss-20b", 1, "fp8", 16, 131072, 16384, 24576, 218453, "25.07"),
-    ("mistral-7b-v0.1", 1, "bf16", 16, 32768, 65536, 131072, 20480, "26.63"),
-    ("mistral-7b-v0.1", 1, "fp8", 16, 32768, 32768, 65536, 40960, "53.26"),
-]
+ROWS = json.loads((Path(__file__).parents[2] / "fixtures/vllm/rows.json").read_text())["rows"]
+"""Measured through vLLM's KVCacheSpec and get_kv_cache_configs, 40 GiB for KV on each GPU."""
 
 
-@pytest.mark.parametrize(
-    ("name", "tp", "dtype", "block", "length", "page", "token", "blocks", "logged"), ROWS
-)
-def test_published_models_take_what_vllm_measures(
-    name: str, tp: int, dtype: str, block: int, length: int, page: int, token: int, blocks: int, logged: str
-) -> None:
-    model, kept = known(name), formats(dtype)
-    found = size(model, kept, Workload(length), tp)
-    admission = admit(model, kept, length=length, block=block, tp=tp, memory=GIB_40)
-    assert found.per_gpu_bytes_per_token == token
-    assert page * len(model.caches) == token * block
-    assert admission.num_blocks == blocks
-    assert f"{admission.concurrency:.2f}" == logged
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['model']} tp {row['tp']} {row['dtype']}")
+def test_published_models_take_what_vllm_measures(row: dict[str, Any]) -> None:
+    model = from_config(**row["config"]) if "config" in row else known(row["model"])
+    kept = formats(row["dtype"])
+    found = size(model, kept, Workload(row["length"]), row["tp"])
+    admission = admit(model, kept, length=row["length"], block=row["block"], tp=row["tp"], memory=GIB_40)
+    assert found.per_gpu_bytes_per_token == row["bytes_per_token"]
+    assert row["page_bytes"] * len(model.caches) == row["bytes_per_token"] * row["block"]
+    assert admission.num_blocks == row["num_blocks"]
+    assert f"{admission.concurrency:.2f}" == row["concurrency"]
 
 
 @pytest.mark.parametrize("case", GOLDEN["cases"], ids=lambda case: f"{case['name']} {case['dtype']}")
