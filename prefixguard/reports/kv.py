@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
@@ -250,11 +251,11 @@ def _memory_words(plan: Plan) -> str:
 
 def _vllm_page(admission: Admission, plan: Plan) -> RenderableType:
     table = _table()
-    table.add_column("vLLM groups", style="bold")
-    for name in ("layers", "block size", "blocks for one request"):
+    table.add_column("vLLM", style="bold")
+    for name in ("groups", "layers of each", "block size", "blocks of each for one request"):
         table.add_column(name, justify="right")
-    for share in admission.shares:
-        table.add_row(share.kind, f"{share.layers}", f"{share.block:,}", f"{share.blocks:,}")
+    for share, count in Counter(admission.shares).items():
+        table.add_row(share.kind, f"{count}", f"{share.layers}", f"{share.block:,}", f"{share.blocks:,}")
     lines = [
         f"vLLM admits a request of {plan.work.context:,} tokens with {admission.blocks_per_request:,} blocks "
         f"of {admission.block_bytes:,} bytes: {admission.bytes_per_request:,} bytes "
