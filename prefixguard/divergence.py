@@ -260,7 +260,8 @@ def rebilled(
     if unmatched:
         left = [s for s in new if partners[s.alike] > 0]
         total += _pieces_again(unmatched, left, counter, earlier.scale)
-    return min(total, keep - got - spared), spared
+    # Each prompt is scaled to what the server reported of it: no more is sent again than there is.
+    return max(0, min(total, keep - got - spared, later.total - got)), spared
 
 
 _SENTENCE = re.compile(r"[^\n.!?;。！？；]*[\n.!?;。！？；]+\s*|[^\n.!?;。！？；]+")  # noqa: RUF001

@@ -123,7 +123,8 @@ def loaded(statement: str) -> set[str]:
 
 HEAVY = {
     "mitmproxy", "sqlalchemy", "tree_sitter", "genai_prices", "tiktoken", "tokenizers", "jinja2", "openai",
-    "anthropic", "rapidfuzz", "bpe_openai", "xllamacpp", "asyncio", "prefixguard.analysis", "prefixguard.rulebook",
+    "anthropic", "rapidfuzz", "bpe_openai", "xllamacpp", "asyncio", "prefixguard.analysis",
+    "prefixguard.rulebook",
 }  # fmt: skip
 
 
