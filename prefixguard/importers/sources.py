@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prefixguard.errors import InputError
 from prefixguard.exchange import Exchange
 from prefixguard.importers.exchange_log import STDIN, read_log
-from prefixguard.store import Store, StoreError
+from prefixguard.store import StoreError
+
+if TYPE_CHECKING:
+    from prefixguard.store import Store
 
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".jsonl.zst", ".ndjson.gz", ".ndjson.zst")
 """How the name of a log ends, by which a folder's logs are told from its other files."""
@@ -32,9 +36,11 @@ def iterate_source(name: str, store: Store | str | Path | None = None) -> Iterat
         yield from read_log(name)
     elif path.is_dir():
         yield from _folder(path)
-    elif isinstance(store, Store):
+    elif store is not None and not isinstance(store, str | Path):
         yield from _session(name, store)
     else:
+        from prefixguard.store import Store
+
         try:
             opened = Store.open(store, create=False)
         except StoreError as error:

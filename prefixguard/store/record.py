@@ -21,17 +21,13 @@ from prefixguard.store import schema
 from prefixguard.store.database import Database, store_url
 from prefixguard.store.deleting import delete_exchanges
 from prefixguard.store.errors import StoreError
+from prefixguard.store.names import LAST, UNASSIGNED
 from prefixguard.store.reading import Reader
 from prefixguard.store.recording import Mode, Recording
 from prefixguard.store.writing import Writer
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-UNASSIGNED = "unassigned"
-"""Stands for the exchanges that no session claims yet, wherever a session id is taken."""
-LAST = "last"
-"""Stands for the session that was active last, wherever a session id is taken."""
 
 
 @dataclass(frozen=True, slots=True)
