@@ -59,12 +59,10 @@ async def _upstream(port: int) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             while True:
                 request = await reader.readuntil(b"\r\n\r\n")
-                length = next(
-                    int(line.split(b":")[1])
-                    for line in request.split(b"\r\n")
-                    if line.lower().startswith(b"content-length")
-                )
-                await reader.readexactly(length)
+                lengths = [
+                    line for line in request.lower().split(b"\r\n") if line.startswith(b"content-length")
+                ]
+                await reader.readexactly(int(lengths[0].split(b":")[1]) if lengths else 0)
                 if b"x-bench: hold" in request:
                     writer.write(head + chunk)
                     release = asyncio.Event()

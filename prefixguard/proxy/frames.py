@@ -31,12 +31,20 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
         recorder can tell when the first token came.
     again: this frame was sent to an earlier recorder that died.
     unknown_api: nobody told us of this path.
+    sent, came: the bodies of request and response in the pieces in which they
+        passed, on the proxy's side; the recorder finds them joined in the capture.
     """
 
     capture: Capture
     marks: tuple[tuple[int, float], ...] = ()
     again: bool = False
     unknown_api: bool = False
+    sent: tuple[bytes, ...] = ()
+    came: tuple[bytes, ...] = ()
+
+    def size(self) -> int:
+        """Bytes of both bodies."""
+        return sum(map(len, self.sent)) + sum(map(len, self.came))
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
@@ -129,13 +137,11 @@ def pack_event(event: Event) -> bytearray:
     return buffer
 
 
-def pack_frame(frame: Frame) -> tuple[bytes, bytes, bytes]:
+def pack_frame(frame: Frame) -> list[bytes]:
     """A frame as the pieces to write one after the other. Raises what the encoder raises."""
-    capture = frame.capture
-    body, answer = capture.body, capture.response_body
-    bare = msgspec.structs.replace(frame, capture=replace(capture, body=b"", response_body=b""))
-    head = _encoder.encode(bare)
-    return _LENGTHS.pack(len(head), len(body), len(answer)) + head, body, answer
+    head = _encoder.encode(msgspec.structs.replace(frame, sent=(), came=()))
+    lengths = _LENGTHS.pack(len(head), sum(map(len, frame.sent)), sum(map(len, frame.came)))
+    return [lengths + head, *frame.sent, *frame.came]
 
 
 def read_frames(stream: BinaryIO) -> Iterator[Frame]:

@@ -356,7 +356,7 @@ def _bury(process: subprocess.Popen[bytes]) -> None:
 
 
 def _size(frame: Frame) -> int:
-    return len(frame.capture.body) + len(frame.capture.response_body) + _FRAME_OVERHEAD
+    return frame.size() + _FRAME_OVERHEAD
 
 
 def _write(stream: IO[bytes] | None, pieces: Sequence[bytes]) -> None:

@@ -125,7 +125,12 @@ class Recorder:
         frame, session = self._backlog.popleft()
         capture = frame.capture
         self._backlog_bytes -= len(capture.body) + len(capture.response_body)
-        exchange = self._rendered(capture.id, exchange_of(capture, frame.marks))
+        try:
+            exchange = exchange_of(capture, frame.marks)
+        except Exception as error:  # noqa: BLE001  it is stored; the next one may be better
+            self._send(Trouble("reading an exchange", _reason(error)))
+            return
+        exchange = self._rendered(capture.id, exchange)
         if self._analyst is None:
             self._send(plain_event(capture.id, session, exchange, "not analysed"))
             return

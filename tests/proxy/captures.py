@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 from prefixguard.exchange import Capture
+from prefixguard.proxy.frames import Frame
 
 
 def capture(identity: str = "1", **changes: object) -> Capture:
@@ -28,3 +29,9 @@ def capture(identity: str = "1", **changes: object) -> Capture:
         response_body=json.dumps(answer).encode(),
     )
     return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def framed(made: Capture, **changes: object) -> Frame:
+    """A capture as the proxy sends it, its bodies in pieces beside it."""
+    bare = replace(made, body=b"", response_body=b"")
+    return Frame(bare, sent=(made.body[:7], made.body[7:]), came=(made.response_body,), **changes)  # type: ignore[arg-type]

@@ -28,7 +28,7 @@ from prefixguard.proxy.frames import (
 )
 from prefixguard.proxy.link import DIED, QUEUE_FULL, STALLED, UNWRITABLE, Link
 
-from .captures import capture
+from .captures import capture, framed
 
 START = """
 import os, sys, time
@@ -84,7 +84,7 @@ def test_everything_arrives_and_is_answered() -> None:
     link, events = linked(GOOD)
     assert isinstance(link.wait_ready(30), Ready)
     for n in range(300):
-        assert link.offer(Frame(capture(str(n), response_body=b"x" * n * 100)))
+        assert link.offer(framed(capture(str(n), response_body=b"x" * n * 100)))
     link.close()
     adds_up(link, 300)
     assert link.state().stored == 300
@@ -94,15 +94,15 @@ def test_everything_arrives_and_is_answered() -> None:
 def test_a_poisonous_exchange_is_lost_and_the_rest_is_not() -> None:
     link, _ = linked(DIES_ON_POISON)
     for n in range(5):
-        link.offer(Frame(capture(str(n))))
+        link.offer(framed(capture(str(n))))
     wait(link, 5)
-    link.offer(Frame(capture("poison")))
+    link.offer(framed(capture("poison")))
     end = time.monotonic() + 30
     while not link.state().lost:
         assert time.monotonic() < end
         time.sleep(0.01)
     for n in range(5, 10):
-        link.offer(Frame(capture(str(n))))
+        link.offer(framed(capture(str(n))))
     wait(link, 10)
     link.close()
     adds_up(link, 11)
@@ -112,7 +112,7 @@ def test_a_poisonous_exchange_is_lost_and_the_rest_is_not() -> None:
 def test_what_was_not_acknowledged_is_sent_again() -> None:
     link, _ = linked(DIES_ONCE)
     for n in range(6):
-        link.offer(Frame(capture(str(n))))
+        link.offer(framed(capture(str(n))))
     wait(link, 6)
     link.close()
     adds_up(link, 6)
@@ -120,10 +120,10 @@ def test_what_was_not_acknowledged_is_sent_again() -> None:
     assert link.state().restarts == 1
 
 
-@pytest.mark.parametrize("options", [{"max_frames": 3}, {"max_bytes": 3 * 4500}])
+@pytest.mark.parametrize("options", [{"max_frames": 3}, {"max_bytes": 3 * 4400}])
 def test_a_full_queue_loses_the_newest_and_never_waits(options: dict[str, int]) -> None:
     link, _ = linked(SILENT, **options)
-    taken = [link.offer(Frame(capture(str(n)))) for n in range(10)]
+    taken = [link.offer(framed(capture(str(n)))) for n in range(10)]
     assert taken == [True] * 3 + [False] * 7
     assert link.state().lost == {QUEUE_FULL: 7}
     link.close(stall_s=0.1)
@@ -133,7 +133,7 @@ def test_a_full_queue_loses_the_newest_and_never_waits(options: dict[str, int]) 
 
 def test_an_unreadable_answer_ends_the_recorder_not_the_link() -> None:
     link, _ = linked(GARBAGE)
-    link.offer(Frame(capture("1")))
+    link.offer(framed(capture("1")))
     end = time.monotonic() + 30
     while link.state().restarts < 2:
         assert time.monotonic() < end
@@ -145,15 +145,15 @@ def test_an_unreadable_answer_ends_the_recorder_not_the_link() -> None:
 
 def test_a_recorder_that_cannot_start_loses_all_and_says_so() -> None:
     link, _ = linked(ABSENT)
-    link.offer(Frame(capture("1")))
+    link.offer(framed(capture("1")))
     link.close(stall_s=5)
     adds_up(link, 1)
 
 
 def test_an_exchange_that_cannot_be_encoded_is_lost_alone() -> None:
     link, _ = linked(GOOD)
-    link.offer(Frame(capture("1", path="\udcff")))
-    link.offer(Frame(capture("2")))
+    link.offer(framed(capture("1", path="\udcff")))
+    link.offer(framed(capture("2")))
     link.close()
     adds_up(link, 2)
     assert link.state().lost == {UNWRITABLE: 1}
@@ -165,7 +165,7 @@ def test_an_error_in_the_listener_changes_nothing() -> None:
 
     link = Link([sys.executable, "-c", START + GOOD], listener)
     link.start()
-    link.offer(Frame(capture("1")))
+    link.offer(framed(capture("1")))
     link.close()
     adds_up(link, 1)
     assert link.state().stored == 1
@@ -176,17 +176,18 @@ BODIES = st.binary(max_size=64)
 
 @given(st.lists(st.tuples(BODIES, BODIES, st.booleans()), max_size=5), st.integers(0, 40))
 def test_frames_survive_the_pipe(parts: list[tuple[bytes, bytes, bool]], cut: int) -> None:
-    frames = [
-        Frame(capture(str(n), body=body, response_body=answer), ((1, 2.5),), again=again)
-        for n, (body, answer, again) in enumerate(parts)
-    ]
-    data = b"".join(b"".join(pack_frame(frame)) for frame in frames)
-    assert list(read_frames(io.BytesIO(data))) == frames
+    """What the recorder reads is what was written, the bodies joined."""
+    captures = [capture(str(n), body=body, response_body=answer) for n, (body, answer, _) in enumerate(parts)]
+    flags = [again for _, _, again in parts]
+    sent = [framed(one, marks=((1, 2.5),), again=again) for one, again in zip(captures, flags, strict=True)]
+    expected = [Frame(one, ((1, 2.5),), again=again) for one, again in zip(captures, flags, strict=True)]
+    data = b"".join(b"".join(pack_frame(frame)) for frame in sent)
+    assert list(read_frames(io.BytesIO(data))) == expected
     # A pipe that ends in the middle of a frame gives all the frames before it.
-    if cut and frames:
+    if cut and sent:
         torn = list(read_frames(io.BytesIO(data[:-cut])))
-        assert torn == frames[: len(torn)]
-        assert len(torn) < len(frames)
+        assert torn == expected[: len(torn)]
+        assert len(torn) < len(expected)
 
 
 def events() -> Iterator[Event]:

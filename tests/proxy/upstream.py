@@ -91,6 +91,9 @@ class Upstream:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             async for request in _requests(reader):
+                if _is_question(request):
+                    await self._answer(Answer(status=404), writer)
+                    continue
                 self.requests.append(request)
                 await self._answer(self.script(request), writer)
         writer.close()
@@ -119,6 +122,11 @@ class Upstream:
         if answer.chunked:
             writer.write(b"0\r\n\r\n")
         await writer.drain()
+
+
+def _is_question(request: Request) -> bool:
+    """The recorder asks local servers what engine they are; that this one is none is not part of a test."""
+    return request.line.startswith("GET") and (request.header("user-agent") or "").startswith("Python-urllib")
 
 
 async def _requests(reader: asyncio.StreamReader) -> AsyncIterator[Request]:
