@@ -7,7 +7,8 @@ rest by what goes in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from prefixguard.lint import clocks, edits, expressions, methods, sinks, walk
@@ -41,6 +42,9 @@ from prefixguard.lint.values import (
 if TYPE_CHECKING:
     from prefixguard.lint.frame import Frame
 
+_WRITES = re.compile(
+    r"(?i)format|render|str|text|fmt|print|serial|dump|join|encode|escape|wrap|indent|template|stamp|compile|build|concat|append|interp|fill|dedent|describe|markdown|html|iso"
+)
 type Given = tuple[f.Arg | None, Value]
 
 _COMMON = {
@@ -287,7 +291,10 @@ def unknown(frame: Frame, node: f.Call, dotted: str, base: Value, given: list[Gi
         made = Value(made.flat(), merge_refs(base.all_refs(), made.all_refs()))
     if not made.flat():
         return Value(refs=made.refs) if made.refs else NOTHING
-    # What an unknown function makes of its arguments is a guess.
+    # What an unknown function makes of its arguments is a guess: most look something up under an id or a time.
+    if not _WRITES.search(last) and not node.new:
+        kept = tuple(c for c in made.flat() if not c.edit and c.code not in {"PG104", "PG110", "PG206"})
+        return Value(tuple(c if c.order else c._replace(confidence=0) for c in kept), made.refs)
     return Value(
         tuple(
             change._replace(confidence=max(0, change.confidence - 1))
@@ -362,7 +369,7 @@ def apply(
     arguments, expressions_of = _match(frame, function, bound, positional, named, nodes or {})
     if summary is None:
         return mixed([*positional, *named.values()])
-    lookup = _lookup(frame, fid, arguments, bound)
+    lookup = _lookup(frame, fid, arguments, bound, at)
     loops = frame.loop_ids
     step = frame.step(at, note)
 
@@ -370,10 +377,13 @@ def apply(
         return change._replace(loops=loops).step(step)
 
     returned = substitute(transform(summary.returns, moved), lookup)
+    alone = bool(summary.pending) and not frame.talking and _alone(frame, function, arguments)
     for pending in summary.pending:
         refs = pending.value.all_refs()
         if any(ref[0] == fid and ref[1] in arguments for ref in refs):
-            sinks.replayed(frame, pending, substitute(pending.value, lookup), at, function.name)
+            sinks.replayed(
+                frame, pending, substitute(pending.value, lookup), at, function.name, one_shot=alone
+            )
     for index, path, kind, value in summary.mutations:
         target = expressions_of.get(index)
         if index == 0 and target is None and bound is not None and bound.place == ("self",) and path:
@@ -396,6 +406,21 @@ def apply(
         for name, value in summary.writes.items():
             bound.shape.fields.setdefault(name, substitute(transform(value, moved), lookup))
     return returned
+
+
+def _alone(frame: Frame, function: f.FunctionFacts, arguments: dict[int, Value]) -> bool:
+    """Whether a function is given a list of messages that is made for this call, without any history."""
+    from prefixguard.lint import requests
+
+    offset = 1 if function.owner >= 0 and not function.static and frame.file.family == "typescript" else 0
+    for index, param in enumerate(function.params, offset):
+        value = arguments.get(index)
+        if value is None or not frame.is_list_name(param.name) or not isinstance(value.shape, Items):
+            continue
+        stored = value.place is not None and not value.place[0].startswith("local:")
+        if not stored and not requests.has_history(frame, value):
+            return True
+    return False
 
 
 def _match(
@@ -451,7 +476,10 @@ def _match(
     return arguments, where
 
 
-def _lookup(frame: Frame, fid: FunctionId, arguments: dict[int, Value], bound: Value | None):  # type: ignore[no-untyped-def]
+def _lookup(
+    frame: Frame, fid: FunctionId, arguments: dict[int, Value], bound: Value | None, at: f.At
+) -> Callable[[Ref], Value | None]:
+    """How references of a called function are resolved: its parameters, and what its object was made with."""
     cached: dict[Ref, Value | None] = {}
     constructor: FunctionId | None = None
     instance: Instance | None = None
@@ -480,7 +508,7 @@ def _lookup(frame: Frame, fid: FunctionId, arguments: dict[int, Value], bound: V
             if value is NOTHING:
                 break
             if name.startswith("["):
-                value = expressions.element(frame, value, f.NOWHERE)
+                value = expressions.element(frame, value, at)
             elif value.place == ("self",) and value.shape is None:
                 # The caller's own object: its fields are known to the callee already.
                 value = Value(
@@ -488,7 +516,7 @@ def _lookup(frame: Frame, fid: FunctionId, arguments: dict[int, Value], bound: V
                     place=(*value.place, name),
                 )
             else:
-                value = expressions.attribute(frame, value, name, f.NOWHERE)
+                value = expressions.attribute(frame, value, name, at)
         return value
 
     return lookup
@@ -523,13 +551,13 @@ def construct(frame: Frame, node: f.Call, klass: Klass, given: list[Given]) -> V
     args = tuple(arguments.get(index, NOTHING) for index in range(size))
     fields = {}
     if summary is not None:
-        lookup = _lookup(frame, constructor, arguments, None)
+        lookup = _lookup(frame, constructor, arguments, None, node.at)
         for name, value in summary.writes.items():
             fields[name] = substitute(value, lookup)
     made = Value(shape=Instance(owner, fields, args))
     if any(value.flat() for value in args):
         kept = {index: _kept(frame, value) for index, value in arguments.items()}
-        lookup = _lookup(frame, constructor, kept, None)
+        lookup = _lookup(frame, constructor, kept, None, node.at)
         for pending in flow.pending_of(owner, constructor):
             sinks.replayed(frame, pending, substitute(pending.value, lookup), node.at, facts.name, built=True)
     sinks.constructed(

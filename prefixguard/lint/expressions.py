@@ -239,7 +239,8 @@ def index(frame: Frame, node: f.Index) -> Value:
         return _element(frame, base, marker, node.at)
     marker = "[-1]" if edits.is_last(frame, node.key, node.base) else "[]"
     found = _element(frame, base, marker, node.at)
-    order = tuple(change for change in key.flat() if not change.edit)
+    # What is looked up under an id or a time does not hold it; what is picked by chance or in no order does differ.
+    order = tuple(c for c in key.flat() if not c.edit and (c.order or c.code in {"PG110", "PG105"}))
     if order:
         found = Value(unique((*found.flat(), *order)), merge_refs(found.all_refs(), key.all_refs()))
         return frame.traced(found, node.at, "looked up by it")
@@ -580,6 +581,9 @@ def comprehension(frame: Frame, node: f.Comp) -> Value:
     frame.loops.pop()
     frame.env.clear()
     frame.env.update(kept)
+    whole = _same_entries(frame, node)
+    if whole is not None:
+        return whole
     if node.kind == "dict":
         entries = {"*": value}
         made = Value(
@@ -594,6 +598,20 @@ def comprehension(frame: Frame, node: f.Comp) -> Value:
     made = edits.mapped(frame, node, sources[0] if sources else NOTHING, value, made)
     frame.indexes = indexes
     return frame.traced(made, node.at, "collected")
+
+
+def _same_entries(frame: Frame, node: f.Comp) -> Value | None:
+    """`{k: v for k, v in d.items() if v is not None}`: the dict itself, as far as is known."""
+    if node.kind != "dict" or len(node.clauses) != 1 or not isinstance(node.key, f.Name) or not isinstance(node.element, f.Name):
+        return None
+    clause = node.clauses[0]
+    target, source = clause.target, clause.source
+    if not isinstance(target, f.Seq) or len(target.items) != 2 or not isinstance(source, f.Call):
+        return None
+    names = [item.name if isinstance(item, f.Name) else "" for item in target.items]
+    if names != [node.key.name, node.element.name] or not isinstance(source.func, f.Attr) or source.func.name != "items":
+        return None
+    return evaluate(frame, source.func.base)
 
 
 def _many(value: Value) -> Value:

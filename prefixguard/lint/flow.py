@@ -7,7 +7,7 @@ reads one body. What reaches a sink is noted as a `Hit`; `verdict` judges it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from prefixguard.lint import facts as f
 from prefixguard.lint import walk
@@ -60,6 +60,7 @@ class Flow:
         self.edits: dict[tuple[int, f.At, str], tuple[Change, int, str]] = {}
         self.safe: set[tuple[int, f.At]] = set()
         self.touched: set[tuple[int, f.At]] = set()
+        self.failures: dict[int, str] = {}
         self.requests: list[dict[str, object]] = []
         self.marks: list[tuple[int, f.At, bool]] = []
         self._loops = 0
@@ -83,13 +84,23 @@ class Flow:
         for file in chosen:
             self.load(file)
         for file in chosen:
-            self.module(file.index)
-            for number in range(len(file.module.classes)):
-                self.bases((file.index, number))
+            self._guarded(file, lambda file=file: self._open(file))
         for file in chosen:
             for index in range(len(file.module.functions)):
                 # A nested function is read by the one around it, which comes first.
-                self.summary((file.index, index))
+                self._guarded(file, lambda file=file, index=index: self.summary((file.index, index)))
+
+    def _open(self, file: SourceFile) -> None:
+        self.module(file.index)
+        for number in range(len(file.module.classes)):
+            self.bases((file.index, number))
+
+    def _guarded(self, file: SourceFile, read: Callable[[], object]) -> None:
+        """Read a part of a file; what the linter itself stumbles over is noted, and the rest is read all the same."""
+        try:
+            read()
+        except Exception as error:  # noqa: BLE001 - one odd function must not hide the findings of a whole project
+            self.failures.setdefault(file.index, f"{type(error).__name__}: {error}")
 
     def load(self, file: SourceFile) -> None:
         """Index the methods of a file, so that calls on unknown objects find them by name."""

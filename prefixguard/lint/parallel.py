@@ -21,8 +21,8 @@ _shared: tuple[Project, Mapping[str, Knowledge], list[list[SourceFile]]] | None 
 
 def analysed(
     project: Project, knowledge: Mapping[str, Knowledge], matter: list[SourceFile], workers: int
-) -> tuple[list[LintFinding], int]:
-    """All findings, and how many modules were read (at least)."""
+) -> tuple[list[LintFinding], int, dict[int, str]]:
+    """All findings, how many modules were read (at least), and what the linter stumbled over, by file."""
     global _shared  # noqa: PLW0603 - handed to forked processes, which cannot be given it otherwise cheaply
     parts = _parts(project, matter, workers)
     _shared = (project, knowledge, parts)
@@ -34,14 +34,16 @@ def analysed(
         _shared = None
     best: dict[tuple[int, object, str], LintFinding] = {}
     modules: set[int] = set()
-    for findings, read in results:
+    failures: dict[int, str] = {}
+    for findings, read, failed in results:
         modules.update(read)
+        failures.update(failed)
         for finding in findings:
             key = (finding.file, finding.at, finding.code)
             known = best.get(key)
             if known is None or _rank(finding) > _rank(known):
                 best[key] = finding
-    return sorted(best.values(), key=lambda f: (f.file, f.at, f.code)), len(modules)
+    return sorted(best.values(), key=lambda f: (f.file, f.at, f.code)), len(modules), failures
 
 
 def _rank(finding: LintFinding) -> tuple[int, int]:
@@ -65,9 +67,9 @@ def _parts(project: Project, matter: list[SourceFile], workers: int) -> list[lis
     return parts
 
 
-def _one(number: int) -> tuple[list[LintFinding], list[int]]:
+def _one(number: int) -> tuple[list[LintFinding], list[int], dict[int, str]]:
     assert _shared is not None
     project, knowledge, parts = _shared
     flow = Flow(project, knowledge)
     flow.analyse(parts[number])
-    return judge(flow), list(flow.modules)
+    return judge(flow), list(flow.modules), flow.failures

@@ -206,7 +206,7 @@ def sent(
     )
     listed = values["messages"]
     size = sum(value.size for value in [*systems, values["tools"]]) + _system_size(listed)
-    history = _has_history(frame, listed)
+    history = has_history(frame, listed)
     base.one_shot = not (
         history or frame.talking or spec.built or size >= _LONG or values["tools"] is not NOTHING
     )
@@ -254,7 +254,7 @@ def _covered(frame: Frame, base: Sink, values: list[Value]) -> None:
 def _volatile_first(frame: Frame, base: Sink, systems: list[Value], listed: Value) -> None:
     """Text that is known to be the same behind text that is not: the other order would be shared."""
     texts = [value for value in systems if isinstance(value.shape, Words)]
-    if isinstance(listed.shape, Items) and not _has_history(frame, listed):
+    if isinstance(listed.shape, Items) and not has_history(frame, listed):
         texts.extend(content for _, part in flattened(listed) if isinstance((content := spoken(part)).shape, Words))
     for text in texts:
         assert isinstance(text.shape, Words)
@@ -290,12 +290,13 @@ def _system_size(listed: Value) -> int:
     return sum(part.size for _, part in listed.shape.parts if role_of(part) in {"system", "developer"})
 
 
-def _has_history(frame: Frame, listed: Value) -> bool:
+def has_history(frame: Frame, listed: Value) -> bool:
+    """Whether a list of messages holds those of earlier turns."""
     shape = listed.shape
     if listed is NOTHING or isinstance(shape, Words) or isinstance(listed.const, str):
         return False
     if isinstance(shape, Either):
-        return any(_has_history(frame, option) for option in shape.options)
+        return any(has_history(frame, option) for option in shape.options)
     if isinstance(shape, Items):
         if listed.place is not None and not listed.place[0].startswith("local:"):
             return True

@@ -105,7 +105,10 @@ def lint(paths: Iterable[Path], options: Options | None = None, rulebook: Rulebo
     problems = [
         Problem(f.path, 1, 1, f"cannot be read: {f.unreadable}") for f in project.files if f.unreadable
     ]
-    findings, read = _analysed(project, knowledge, matter, chosen.jobs)
+    findings, read, failures = _analysed(project, knowledge, matter, chosen.jobs)
+    for index, said in sorted(failures.items()):
+        what = f"the linter stumbled here ({said}); the rest was analysed. Please report it"
+        problems.append(Problem(project.files[index].path, 1, 1, what))
     for file in matter:
         for at in file.module.errors[:3]:
             problems.append(
@@ -141,7 +144,7 @@ def lint(paths: Iterable[Path], options: Options | None = None, rulebook: Rulebo
 
 def _analysed(
     project: Project, knowledge: Mapping[str, Knowledge], matter: list[SourceFile], jobs: int
-) -> tuple[list[LintFinding], int]:
+) -> tuple[list[LintFinding], int, dict[int, str]]:
     workers = jobs or os.cpu_count() or 1
     # The values of a flow are many small immutable objects without cycles worth hunting for.
     enabled = gc.isenabled()
@@ -153,7 +156,7 @@ def _analysed(
             return analysed(project, knowledge, matter, workers)
         flow = Flow(project, knowledge)
         flow.analyse(matter)
-        return judge(flow), len(flow.modules)
+        return judge(flow), len(flow.modules), flow.failures
     finally:
         if enabled:
             gc.enable()
@@ -176,9 +179,18 @@ def _adjusted(
             break
         except ValueError:
             continue
-    if finding.severity != "info" and _TESTS.search(relative.as_posix()):
+    if finding.severity == "info":
+        return finding
+    if _TESTS.search(relative.as_posix()) or any(_is_test(project.files[step.file].path, roots) for step in finding.trace):
         return with_severity(finding, "info")
     return finding
+
+
+def _is_test(path: Path, roots: list[Path]) -> bool:
+    for root in roots:
+        if path.is_relative_to(root):
+            return _TESTS.search(path.relative_to(root).as_posix()) is not None
+    return False
 
 
 def _selected(code: str, select: tuple[str, ...], ignore: tuple[str, ...]) -> bool:

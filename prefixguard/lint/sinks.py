@@ -8,6 +8,7 @@ is called. `requests` looks at the parts of one request.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from prefixguard.lint import calls, edits, expressions, requests, walk
@@ -689,11 +690,13 @@ def _raw(frame: Frame, node: f.Call, dotted: str, given: list[Any]) -> Value | N
 
 
 def replayed(
-    frame: Frame, pending: Pending, value: Value, at: f.At, name: str, *, built: bool = False
+    frame: Frame, pending: Pending, value: Value, at: f.At, name: str, *, built: bool = False, one_shot: bool = False
 ) -> None:
     """A sink of a called function, with the arguments of this call."""
     known = frozenset(change.key for change in pending.value.flat())
     sink = pending.sink
+    if one_shot and not sink.one_shot:
+        sink = replace(sink, one_shot=True)
     step = frame.step(at, f"given to `{name}`")
     moved = transform(value, lambda change: change if change.key in known else change.step(step))
     if sink.position == "messages":

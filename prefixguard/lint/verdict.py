@@ -173,6 +173,9 @@ def _severity(hit: Hit) -> Severity | None:
     if sink.kind == "message":
         # Where a system message will stand cannot be seen where it is built: many are results and reminders.
         return "info"
+    if sink.kind in {"name", "function"} and _hops(hit) > 1:
+        # A name says little of a value that comes from far away.
+        return "info"
     if change.confidence == 0 or hit.confidence == 0 or sink.one_shot or change.lifetime in {DAY, HOST}:
         return "info"
     if sink.kind in {"message", "function", "name"} or hit.confidence < 2:
@@ -185,6 +188,14 @@ def _severity(hit: Hit) -> Severity | None:
         # How often a prompt known by its name is built cannot be seen, and such state is mostly read once.
         return "info"
     return severity
+
+
+def _hops(hit: Hit) -> int:
+    """How many calls lie between source and sink."""
+    return sum(step.note.startswith(_CALLS) for step in hit.trace)
+
+
+_CALLS = ("returned by", "given to", "done by", "called", "mapped", "then")
 
 
 def _message(hit: Hit) -> str:

@@ -253,3 +253,29 @@ def test_tests_are_only_remarked_on(tmp_path: Path) -> None:
 def test_a_path_that_does_not_exist_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         run(tmp_path / "nothing")
+
+
+def test_what_the_linter_stumbles_over_hides_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from prefixguard.lint import expressions
+    from prefixguard.lint import facts as f
+
+    def stumble(*_: object) -> None:
+        raise ZeroDivisionError("on purpose")
+
+    monkeypatch.setitem(expressions._HANDLERS, f.Comp, stumble)
+    write(tmp_path, CLOCKED % "" + "def odd(messages): return [m for m in messages]\n")
+    report = run(tmp_path, jobs=1)
+    assert [f.code for f in report.findings] == ["PG101"]
+    assert ["on purpose" in problem.message for problem in report.problems] == [True]
+
+
+def test_several_processes_find_what_one_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from prefixguard.lint import run as module
+
+    for number in range(6):
+        (tmp_path / f"p{number}").mkdir()
+        write(tmp_path / f"p{number}", CLOCKED % "" if number % 2 else SETS)
+    alone = run(tmp_path, jobs=1).findings
+    monkeypatch.setattr(module, "_PARALLEL_FROM", 2)
+    assert run(tmp_path, jobs=2).findings == alone
+    assert len(alone) == 6
