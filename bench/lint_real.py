@@ -36,7 +36,9 @@ def main() -> int:
     parser.add_argument("--judged", type=pathlib.Path)
     parser.add_argument("--list", default="")
     parser.add_argument("--only", default="")
-    parser.add_argument("--current", action="store_true", help="leave out the commits before and after a mend")
+    parser.add_argument(
+        "--current", action="store_true", help="leave out the commits before and after a mend"
+    )
     parser.add_argument("--code", default="")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--cache", type=pathlib.Path)

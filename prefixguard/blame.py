@@ -95,7 +95,9 @@ _GROUPS = {"tools": {"tools"}, "head": {"system"}, "history": {"history", "messa
 class SourceIndex:
     """What the linter saw of a project's source, ready to be asked about breaks."""
 
-    def __init__(self, holes: Iterable[Hole] = (), literals: Iterable[Literal] = (), findings: Iterable[Static] = ()) -> None:
+    def __init__(
+        self, holes: Iterable[Hole] = (), literals: Iterable[Literal] = (), findings: Iterable[Static] = ()
+    ) -> None:
         self.holes = tuple(holes)
         self.literals = tuple(literals)
         self.findings = tuple(findings)
@@ -109,7 +111,9 @@ class SourceIndex:
         divergence = turn.divergence
         if divergence is None:
             return None
-        codes = [finding.code for finding in turn.findings if finding.primary] or [f.code for f in turn.findings]
+        codes = [finding.code for finding in turn.findings if finding.primary] or [
+            f.code for f in turn.findings
+        ]
         common, old, new = _parted(divergence, before, after)
         marker = self._appeared(new, old)
         if marker is not None and marker[1]:
@@ -120,7 +124,11 @@ class SourceIndex:
             return static
         if template is not None:
             hole, sure = template
-            return Blame(SourceLine(hole.filename, hole.row), "medium" if sure else "low", "the literal text around the divergence stands here")
+            return Blame(
+                SourceLine(hole.filename, hole.row),
+                "medium" if sure else "low",
+                "the literal text around the divergence stands here",
+            )
         return marker[0] if marker is not None else None
 
     def _beside(self, blame: Blame) -> Blame:
@@ -141,13 +149,17 @@ class SourceIndex:
                 if best is not None and (best.filename, best.row) != (hole.filename, hole.row):
                     second = score
                 best, score = hole, value
-            elif best is not None and value > second and (best.filename, best.row) != (hole.filename, hole.row):
+            elif (
+                best is not None and value > second and (best.filename, best.row) != (hole.filename, hole.row)
+            ):
                 second = value
         if best is None or score < 4:
             return None
         return best, score - second >= 3
 
-    def _static(self, codes: list[str], divergence: Divergence, template: tuple[Hole, bool] | None) -> Blame | None:
+    def _static(
+        self, codes: list[str], divergence: Divergence, template: tuple[Hole, bool] | None
+    ) -> Blame | None:
         ranked: list[tuple[float, Static]] = []
         positions = _GROUPS.get(divergence.group, set())
         for static in self.findings:
@@ -174,7 +186,9 @@ class SourceIndex:
         ranked.sort(key=lambda item: -item[0])
         score, best = ranked[0]
         alone = len(ranked) == 1 or score - ranked[1][0] >= 0.5
-        confidence: Confidence = "high" if score >= 8 and alone else "medium" if alone or score >= 8 else "low"
+        confidence: Confidence = (
+            "high" if score >= 8 and alone else "medium" if alone or score >= 8 else "low"
+        )
         why = "the linter finds the same fault here"
         if score >= 8:
             why += ", and the literal text around the divergence stands on its way"

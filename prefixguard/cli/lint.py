@@ -112,7 +112,9 @@ def command(
 
         breaks = confirm(report, session, where, rulebook, server)
         if not breaks:
-            click.echo(f"{session}: no break under the cache rule in force; --server names another one", err=True)
+            click.echo(
+                f"{session}: no break under the cache rule in force; --server names another one", err=True
+            )
     if fix:
         from prefixguard.lint.fixes import applied
 
@@ -157,7 +159,7 @@ def _exit_code(report: object, fail_on: str) -> int:
     worst = report.worst()
     if fail_on == "never" or worst is None:
         return 0
-    return int(SEVERITIES.index(worst) >= SEVERITIES.index(fail_on))  # type: ignore[arg-type]
+    return int(SEVERITIES.index(worst) >= SEVERITIES.index(fail_on))
 
 
 def _cache() -> Path | None:

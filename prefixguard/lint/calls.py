@@ -97,13 +97,13 @@ def invoke(frame: Frame, node: f.Call, target: Value, base: Value, given: list[G
     source = frame.knowledge.source(dotted) or frame.knowledge.source_method(dotted)
     if source is not None and not _shadowed(frame, node, name):
         return sourced(frame, source, node.at, node, given)
-    if method:
-        known = methods.method(frame, node, node.func, base, given)  # type: ignore[arg-type]
-        if known is not None:
-            return known
-        found = _by_name(frame, node, method, base, given)
-        if found is not None:
-            return looked_up(frame, node, found, given)
+    if isinstance(node.func, f.Attr):
+        usual = methods.method(frame, node, node.func, base, given)
+        if usual is not None:
+            return usual
+        named = _by_name(frame, node, method, base, given)
+        if named is not None:
+            return looked_up(frame, node, named, given)
         if not name.startswith(("re.", "regex.")):
             made = looked_up(frame, node, NOTHING, given)
             if made is not NOTHING:
@@ -121,7 +121,11 @@ def looked_up(frame: Frame, node: f.Call, made: Value, given: list[Given]) -> Va
     sure = bool(given) and made is NOTHING
     confidence = ("low", "medium", "high").index(lookup.confidence) if sure else 0
     change = frame.change(
-        lookup.code, f"{lookup.what} (`{name}`)", node.at, LIFETIMES.index(lookup.lifetime), confidence=confidence
+        lookup.code,
+        f"{lookup.what} (`{name}`)",
+        node.at,
+        LIFETIMES.index(lookup.lifetime),
+        confidence=confidence,
     )
     if made.shape is not None:
         return made.but(changes=(*made.changes, change), _flat=None)

@@ -32,7 +32,9 @@ from prefixguard.lint.values import (
 if TYPE_CHECKING:
     from prefixguard.lint.frame import Frame
 
-_BUILDS = re.compile(r"(prompt|message|history|context|conversation|description|transcript|llm_input|request_body)")
+_BUILDS = re.compile(
+    r"(prompt|message|history|context|conversation|description|transcript|llm_input|request_body)"
+)
 _SPOKEN = {
     "content",
     "text",
@@ -77,7 +79,9 @@ def note(
         guard = rarely(frame)
     change = frame.change(code, what, at, TURN, edit=True, guard=guard)
     name = frame.function.name if frame.function is not None else ""
-    named = bool(name) and (frame.knowledge.is_rewrite_name(name) or (code == "PG301" and _BUILDS.search(snake(name)) is not None))
+    named = bool(name) and (
+        frame.knowledge.is_rewrite_name(name) or (code == "PG301" and _BUILDS.search(snake(name)) is not None)
+    )
     frame.edited = True
     if weak or named:
         frame.flow.edits.setdefault(change.key, (change, frame.file.index, name))
@@ -440,7 +444,13 @@ def rebound(frame: Frame, name: str, place: tuple[str, ...], value: Value, at: f
 def iterates(frame: Frame, node: f.Expr, value: Value) -> bool:
     """Whether a loop runs over messages, also by `enumerate` and its kin."""
     inner = node
-    while isinstance(inner, f.Call) and walk.last_name(inner.func) in {"enumerate", "reversed", "list", "zip", "entries"}:
+    while isinstance(inner, f.Call) and walk.last_name(inner.func) in {
+        "enumerate",
+        "reversed",
+        "list",
+        "zip",
+        "entries",
+    }:
         if inner.args:
             inner = inner.args[0].value
         elif isinstance(inner.func, f.Attr):
@@ -482,11 +492,20 @@ def _copied_with(frame: Frame, value: Value, at: f.At) -> Value:
     """`message.replace(content=...)`, `message.model_copy(update=...)`: a changed copy of an object."""
     now = frame.statement
     source = now.value if isinstance(now, f.Assign) else None
-    if not isinstance(source, f.Call) or walk.last_name(source.func) not in {"replace", "_replace", "model_copy", "copy_with", "copy", "with_content"}:
+    if not isinstance(source, f.Call) or walk.last_name(source.func) not in {
+        "replace",
+        "_replace",
+        "model_copy",
+        "copy_with",
+        "copy",
+        "with_content",
+    }:
         return value
     if not {arg.name for arg in source.args} & {"content", "update", "text", "parts"}:
         return value
-    change = note(frame, kind_of(words_around(frame), "PG302"), "an earlier message is sent changed", at, weak=True)
+    change = note(
+        frame, kind_of(words_around(frame), "PG302"), "an earlier message is sent changed", at, weak=True
+    )
     return marked(value, change)
 
 
@@ -499,7 +518,11 @@ def rewritten_by_name(frame: Frame, node: f.Assign, value: Value) -> None:
     while name in {"list", "tuple"} and len(call.args) == 1 and isinstance(call.args[0].value, f.Call):
         call = call.args[0].value
         name = walk.last_name(call.func)
-    if not name or not frame.knowledge.is_rewrite_name(name) or not frame.is_list_name(walk.last_name(node.targets[0])):
+    if (
+        not name
+        or not frame.knowledge.is_rewrite_name(name)
+        or not frame.is_list_name(walk.last_name(node.targets[0]))
+    ):
         return
     if not any(frame.is_list_name(walk.last_name(arg.value)) for arg in call.args):
         return
@@ -585,13 +608,22 @@ _READS = {"loads", "parse"}
 
 def echoed(frame: Frame, node: f.Map) -> None:
     """An assistant message whose text is not the reply as the server gave it."""
-    content = next((item for key, item in node.entries if isinstance(key, f.Lit) and key.value == "content"), None)
+    content = next(
+        (item for key, item in node.entries if isinstance(key, f.Lit) and key.value == "content"), None
+    )
     source = frame.definition(content)
     if source is None:
         return
     for item in walk.inside(source):
         if isinstance(item, f.Call) and walk.last_name(item.func) in _ALTERS and walk.names(item) & _REPLIES:
-            note(frame, "PG307", "the reply is sent back with other words than the server gave", item.at, "", weak=True)
+            note(
+                frame,
+                "PG307",
+                "the reply is sent back with other words than the server gave",
+                item.at,
+                "",
+                weak=True,
+            )
             return
 
 
@@ -603,7 +635,10 @@ def rewritten_arguments(frame: Frame, node: f.Map) -> None:
         source = frame.definition(item)
         if isinstance(source, f.Call) and walk.last_name(source.func) in _WRITES:
             inner = source.args[0].value if source.args else None
-            parsed = any(isinstance(part, f.Call) and walk.last_name(part.func) in _READS for part in walk.inside(inner))
+            parsed = any(
+                isinstance(part, f.Call) and walk.last_name(part.func) in _READS
+                for part in walk.inside(inner)
+            )
             named = walk.last_name(inner) in {"arguments", "input", "args"}
             if parsed or named:
                 note(frame, "PG203", "a tool call's arguments are written again", item.at, "", weak=True)
@@ -625,18 +660,27 @@ def undescribed(frame: Frame, function: f.FunctionFacts) -> None:
         if isinstance(item, f.Assign):
             target = item.targets[0]
             base = target.base if isinstance(target, (f.Slice, f.Index)) else None
-            if isinstance(base, f.Name) and base.name in lists:
+            if (isinstance(base, f.Name) and base.name in lists) or (isinstance(target, f.Attr) and frame.loops == [] and target.name.endswith("content")):
                 at = item.at
-            elif isinstance(target, f.Attr) and frame.loops == [] and target.name.endswith("content"):
-                at = item.at
-        elif isinstance(item, f.Call) and isinstance(item.func, f.Attr) and item.func.name in {"clear", "remove", "splice", "append", "push", "extend"}:
+        elif (
+            isinstance(item, f.Call)
+            and isinstance(item.func, f.Attr)
+            and item.func.name in {"clear", "remove", "splice", "append", "push", "extend"}
+        ):
             named = walk.last_name(item.func.base)
             if named in lists or frame.is_list_name(named):
                 at = item.at
         if at is not None:
             code = "PG303" if summary else kind_of(function.name.lower(), "PG302")
             at = (function.at[0], function.at[1], function.at[0], function.at[1] + 1) if summary else at
-            note(frame, code, f"`{function.name}` rewrites the messages that it is given", at, "event", weak=True)
+            note(
+                frame,
+                code,
+                f"`{function.name}` rewrites the messages that it is given",
+                at,
+                "event",
+                weak=True,
+            )
             return
 
 
@@ -667,8 +711,8 @@ def mapped(frame: Frame, node: f.Comp, source: Value, value: Value, made: Value)
         return marked(made, change)
     found = _split(node.element, frame.indexes)
     if found is not None:
-        change = _split_note(frame, found, node.element, node.at)
-        return marked(made, change) if change is not None else made
+        split = _split_note(frame, found, node.element, node.at)
+        return marked(made, split) if split is not None else made
     return made
 
 
@@ -755,8 +799,8 @@ def callback(
     found = _split(facts.body, indexes)
     if found is None:
         return result
-    change = _split_note(frame, found, facts.body, node.at)
-    return marked(result, change) if change is not None else result
+    split = _split_note(frame, found, facts.body, node.at)
+    return marked(result, split) if split is not None else result
 
 
 # --- methods -------------------------------------------------------------------
@@ -840,7 +884,11 @@ _TOOLS = re.compile(r"(^|_)(tools|functions|tool_(defs|definitions|schemas|specs
 
 def tool_list_changed(frame: Frame, func: f.Attr, base: Value, at: f.At, code: str) -> None:
     """A tool added to or taken from the list while a conversation runs."""
-    if not frame.talking or not _TOOLS.search(snake(walk.last_name(func.base))) or frame.is_fresh(walk.dotted(func.base)):
+    if (
+        not frame.talking
+        or not _TOOLS.search(snake(walk.last_name(func.base)))
+        or frame.is_fresh(walk.dotted(func.base))
+    ):
         return
     what = "a tool is added" if code == "PG401" else "a tool is taken out"
     change = frame.change(code, f"{what} while the conversation runs", at, TURN, confidence=1)
@@ -849,8 +897,14 @@ def tool_list_changed(frame: Frame, func: f.Attr, base: Value, at: f.At, code: s
 
 def tool_edited(frame: Frame, place: tuple[str, ...], key: str, value: Value, at: f.At) -> None:
     """A tool's text changed in place while a conversation runs."""
-    root = place_name(frame, tuple(part for part in place[:-1] if not part.startswith("[") and part != "function"))
-    if not frame.talking or key not in {"description", "parameters", "input_schema", "name"} or not _TOOLS.search(snake(root)):
+    root = place_name(
+        frame, tuple(part for part in place[:-1] if not part.startswith("[") and part != "function")
+    )
+    if (
+        not frame.talking
+        or key not in {"description", "parameters", "input_schema", "name"}
+        or not _TOOLS.search(snake(root))
+    ):
         return
     change = frame.change("PG403", f"a tool's {key} is written anew", at, TURN, confidence=1)
     touch(frame, place, change)

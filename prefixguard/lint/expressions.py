@@ -153,9 +153,11 @@ def attribute(frame: Frame, base: Value, name: str, at: f.At, owner: str = "") -
         found = member(frame, base, name, at)
         weak = tuple(change for change in base.changes if change.confidence == 0)
         if weak and (found is None or not isinstance(found.shape, Func)):
-            found = (found or NOTHING).but(changes=unique(((found or NOTHING).changes + weak)), _flat=None)
+            found = (found or NOTHING).but(changes=unique((found or NOTHING).changes + weak), _flat=None)
         if found is not None:
-            if found.const is None and (found.shape is None or isinstance(found.shape, (Items, Fields, Either))):
+            if found.const is None and (
+                found.shape is None or isinstance(found.shape, (Items, Fields, Either))
+            ):
                 return stated(frame, found, name, owner, at)
             return found
     if isinstance(shape, Either):
@@ -232,7 +234,9 @@ def index(frame: Frame, node: f.Index) -> Value:
         if isinstance(shape, Items) and shape.kind != "set":
             parts = shape.parts
             known = None
-            if (0 <= key.const < len(parts) and not any(s for s, _ in parts[: key.const + 1])) or (key.const < 0 and -key.const <= len(parts) and not any(s for s, _ in parts[key.const :])):
+            if (0 <= key.const < len(parts) and not any(s for s, _ in parts[: key.const + 1])) or (
+                key.const < 0 and -key.const <= len(parts) and not any(s for s, _ in parts[key.const :])
+            ):
                 known = parts[key.const][1]
             if known is not None:
                 return known if base.place is None else known.but(place=(*base.place, marker))
@@ -314,7 +318,11 @@ def words(frame: Frame, parts: list[Value], at: f.At) -> Value:
     """Text made of these parts in this order."""
     flat: list[Value] = []
     for part in parts:
-        if isinstance(part.shape, Words) and not part.changes and len(flat) + len(part.shape.parts) <= MAX_PARTS:
+        if (
+            isinstance(part.shape, Words)
+            and not part.changes
+            and len(flat) + len(part.shape.parts) <= MAX_PARTS
+        ):
             flat.extend(part.shape.parts)
         else:
             flat.append(part)
@@ -393,7 +401,9 @@ def mapping(frame: Frame, node: f.Map) -> Value:
             if key_value.const in _IDS and {"role", "type"} & _keys_of(node) and value.flat():
                 value = transform(value, _minted)
                 entries[str(key_value.const)] = value
-            if key_value.const in _MEDIA and any(change.loop_bound or change.code == "PG105" for change in value.flat()):
+            if key_value.const in _MEDIA and any(
+                change.loop_bound or change.code == "PG105" for change in value.flat()
+            ):
                 value = transform(value, _encoded)
             if value.flat():
                 entries[str(key_value.const)] = frame.traced(value, item.at, f"put under `{key_value.const}`")
@@ -506,10 +516,7 @@ def augmented(frame: Frame, node: f.Assign, before: Value, value: Value) -> Valu
                 return before
         if node.op != "+=":
             return join(before, value)
-        if (
-            isinstance(node.value, f.Lit)
-            and isinstance(node.value.value, (int, float))
-        ):
+        if isinstance(node.value, f.Lit) and isinstance(node.value.value, (int, float)):
             return before if before.const is None else before.but(const=None)
         return words(frame, [before, printed(frame, value, node.at)], node.at)
     if node.op in {"|="} and isinstance(before.shape, Items):
@@ -602,14 +609,23 @@ def comprehension(frame: Frame, node: f.Comp) -> Value:
 
 def _same_entries(frame: Frame, node: f.Comp) -> Value | None:
     """`{k: v for k, v in d.items() if v is not None}`: the dict itself, as far as is known."""
-    if node.kind != "dict" or len(node.clauses) != 1 or not isinstance(node.key, f.Name) or not isinstance(node.element, f.Name):
+    if (
+        node.kind != "dict"
+        or len(node.clauses) != 1
+        or not isinstance(node.key, f.Name)
+        or not isinstance(node.element, f.Name)
+    ):
         return None
     clause = node.clauses[0]
     target, source = clause.target, clause.source
     if not isinstance(target, f.Seq) or len(target.items) != 2 or not isinstance(source, f.Call):
         return None
     names = [item.name if isinstance(item, f.Name) else "" for item in target.items]
-    if names != [node.key.name, node.element.name] or not isinstance(source.func, f.Attr) or source.func.name != "items":
+    if (
+        names != [node.key.name, node.element.name]
+        or not isinstance(source.func, f.Attr)
+        or source.func.name != "items"
+    ):
         return None
     return evaluate(frame, source.func.base)
 

@@ -8,6 +8,7 @@ reads one body. What reaches a sink is noted as a `Hit`; `verdict` judges it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from prefixguard.lint import facts as f
 from prefixguard.lint import walk
@@ -84,11 +85,11 @@ class Flow:
         for file in chosen:
             self.load(file)
         for file in chosen:
-            self._guarded(file, lambda file=file: self._open(file))
+            self._guarded(file, partial(self._open, file))
         for file in chosen:
             for index in range(len(file.module.functions)):
                 # A nested function is read by the one around it, which comes first.
-                self._guarded(file, lambda file=file, index=index: self.summary((file.index, index)))
+                self._guarded(file, partial(self.summary, (file.index, index)))
 
     def _open(self, file: SourceFile) -> None:
         self.module(file.index)

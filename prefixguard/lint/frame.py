@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from prefixguard.lint.project import SourceFile
 
 
-_MESSAGES = re.compile(r"\b(list|List|Sequence|Iterable|Array|ReadonlyArray)\s*[\[<].*(Message|Msg|MessageParam)\w*|\w*Message(Param)?\w*(\s*\|[^\[]*)?\)?\[\]")
+_MESSAGES = re.compile(
+    r"\b(list|List|Sequence|Iterable|Array|ReadonlyArray)\s*[\[<].*(Message|Msg|MessageParam)\w*|\w*Message(Param)?\w*(\s*\|[^\[]*)?\)?\[\]"
+)
 
 
 class Guard(NamedTuple):
@@ -290,18 +292,17 @@ class Frame:
     def _lazily(self, key: str) -> bool:
         """Whether a guard above asks whether the attribute is still missing."""
         return (
-            (bool(key)
+            bool(key)
             and any(
                 guard.test is not None and not guard.negated and walk.is_none_test(guard.test) == key
                 for guard in self.guards
-            ))
-            or any(
-                guard.test is not None
-                and guard.negated
-                and key in {walk.dotted(n) for n in walk.inside(guard.test) if isinstance(n, f.Attr)}
-                and not walk.is_none_test(guard.test)
-                for guard in self.guards
             )
+        ) or any(
+            guard.test is not None
+            and guard.negated
+            and key in {walk.dotted(n) for n in walk.inside(guard.test) if isinstance(n, f.Attr)}
+            and not walk.is_none_test(guard.test)
+            for guard in self.guards
         )
 
     def _store_index(self, target: f.Index, value: Value, at: f.At) -> None:
@@ -491,7 +492,9 @@ class Frame:
     def _loop(self, node: f.Loop) -> None:
         source = self.value(node.source) if node.source is not None else NOTHING
         talking = walk.talks(node.body, self.knowledge, endless=node.target is None)
-        over = node.source is not None and node.target is not None and edits.iterates(self, node.source, source)
+        over = (
+            node.source is not None and node.target is not None and edits.iterates(self, node.source, source)
+        )
         loop = Loop(self.flow.next_loop(), talking, node.at, over)
         counted = walk.counters([*node.body, *node.step])
         if node.target is not None and isinstance(node.source, f.Call):

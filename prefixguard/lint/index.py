@@ -18,7 +18,9 @@ from prefixguard.lint import walk
 from prefixguard.lint.project import SKIPPED_FOLDERS, SourceFile
 from prefixguard.lint.run import Options, Report, lint
 
-_PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\$\{?\w+\}?|(?<!\{)\{[\w.!:\[\]% -]*\}(?!\})|%\(?\w*\)?[sdifr]|<<\w+>>")
+_PLACEHOLDER = re.compile(
+    r"\{\{.*?\}\}|\$\{?\w+\}?|(?<!\{)\{[\w.!:\[\]% -]*\}(?!\})|%\(?\w*\)?[sdifr]|<<\w+>>"
+)
 _TEMPLATES = {".j2", ".jinja", ".jinja2", ".md", ".txt", ".prompt", ".tmpl", ".mustache", ".hbs"}
 _LARGEST = 400_000
 
@@ -47,7 +49,13 @@ def _static(report: Report, key: int) -> Static:
     files = report.project.files
     way = frozenset((str(files[step.file].path), step.at[0]) for step in finding.trace)
     return Static(
-        finding.code, str(files[finding.file].path), finding.at[0], finding.position, finding.severity, way, key
+        finding.code,
+        str(files[finding.file].path),
+        finding.at[0],
+        finding.position,
+        finding.severity,
+        way,
+        key,
     )
 
 
@@ -106,7 +114,9 @@ def _placeholders(name: str, row: int, text: str) -> Iterator[Hole]:
     matches = list(_PLACEHOLDER.finditer(text))
     for number, match in enumerate(matches[:60]):
         end = matches[number + 1].start() if number + 1 < len(matches) else len(text)
-        yield Hole(name, row + text.count("\n", 0, match.start()), text[at : match.start()], text[match.end() : end])
+        yield Hole(
+            name, row + text.count("\n", 0, match.start()), text[at : match.start()], text[match.end() : end]
+        )
         at = match.end()
 
 

@@ -505,7 +505,9 @@ def _append(
         kind = current.shape.kind if isinstance(current.shape, Items) else "list"
         item = frame.traced(edits.changed_copy(frame, value, node.at), node.at, "appended")
         born = frame.births.get(walk.dotted(func.base), frame.loop_ids)
-        repeated = isinstance(item.shape, (Fields, Instance)) and any(loop.id not in born for loop in frame.loops)
+        repeated = isinstance(item.shape, (Fields, Instance)) and any(
+            loop.id not in born for loop in frame.loops
+        )
         many = (True, Value(shape=Items("many", ((False, item),)))) if repeated else (False, item)
         order = _iteration_order(frame, value)
         made = current.but(

@@ -244,7 +244,12 @@ def _covered(frame: Frame, base: Sink, values: list[Value]) -> None:
                 if settled is None or settled.lifetime >= SESSION or settled.confidence == 0:
                     continue
                 covered = Change(
-                    "PG501", f"a breakpoint covers {settled.what}", shape.file, shape.at, TURN, confidence=settled.confidence
+                    "PG501",
+                    f"a breakpoint covers {settled.what}",
+                    shape.file,
+                    shape.at,
+                    TURN,
+                    confidence=settled.confidence,
                 )
                 trace = (*settled.trace, Step(base.file, base.at, base.label))
                 frame.flow.hits.append(Hit(covered, _at(base, "parameters", None), "parameters", trace, 0))
@@ -255,7 +260,9 @@ def _volatile_first(frame: Frame, base: Sink, systems: list[Value], listed: Valu
     """Text that is known to be the same behind text that is not: the other order would be shared."""
     texts = [value for value in systems if isinstance(value.shape, Words)]
     if isinstance(listed.shape, Items) and not has_history(frame, listed):
-        texts.extend(content for _, part in flattened(listed) if isinstance((content := spoken(part)).shape, Words))
+        texts.extend(
+            content for _, part in flattened(listed) if isinstance((content := spoken(part)).shape, Words)
+        )
     for text in texts:
         assert isinstance(text.shape, Words)
         parts = text.shape.parts
@@ -265,7 +272,13 @@ def _volatile_first(frame: Frame, base: Sink, systems: list[Value], listed: Valu
         behind = sum(part.size for part in parts[first + 1 :])
         if behind < _SHARED:
             continue
-        change = Change("PG510", "a text that differs stands before a text that is always the same", frame.file.index, base.at, TURN)
+        change = Change(
+            "PG510",
+            "a text that differs stands before a text that is always the same",
+            frame.file.index,
+            base.at,
+            TURN,
+        )
         frame.flow.hits.append(Hit(change, _at(base, "parameters", None), "parameters", (), 0, behind))
 
 

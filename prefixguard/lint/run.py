@@ -170,7 +170,7 @@ def _adjusted(
     if wanted == "off":
         return None
     if wanted in SEVERITIES:
-        return with_severity(finding, wanted)  # type: ignore[arg-type]
+        return with_severity(finding, wanted)
     path = project.files[finding.file].path
     relative = path
     for root in roots:
@@ -181,7 +181,9 @@ def _adjusted(
             continue
     if finding.severity == "info":
         return finding
-    if _TESTS.search(relative.as_posix()) or any(_is_test(project.files[step.file].path, roots) for step in finding.trace):
+    if _TESTS.search(relative.as_posix()) or any(
+        _is_test(project.files[step.file].path, roots) for step in finding.trace
+    ):
         return with_severity(finding, "info")
     return finding
 

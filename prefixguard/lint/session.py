@@ -17,7 +17,9 @@ from prefixguard.lint.run import Link, Report
 from prefixguard.rulebook import Rulebook
 
 
-def confirm(report: Report, log: Path, roots: list[Path], rulebook: Rulebook, server: str | None = None) -> int:
+def confirm(
+    report: Report, log: Path, roots: list[Path], rulebook: Rulebook, server: str | None = None
+) -> int:
     """Mark the findings that the session confirms, and note where each of its breaks comes from. How many there are.
 
     server: the cache rule to judge by; None infers it. Raises InputError when the log cannot be read.
@@ -36,7 +38,9 @@ def confirm(report: Report, log: Path, roots: list[Path], rulebook: Rulebook, se
             if blame is not None and blame.finding is not None and blame.confidence != "low":
                 confirmed.setdefault(blame.finding, []).append(name)
     report.findings = [
-        replace(finding, extra={**finding.extra, "confirmed_by": confirmed[key]}) if key in confirmed else finding
+        replace(finding, extra={**finding.extra, "confirmed_by": confirmed[key]})
+        if key in confirmed
+        else finding
         for key, finding in enumerate(report.findings)
     ]
     return len(report.links)

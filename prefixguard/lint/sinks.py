@@ -234,14 +234,22 @@ def _prompt_text(frame: Frame, name: str, value: Value, at: f.At) -> None:
     if not isinstance(value.shape, Words):
         return
     sink = Sink("prompt", "name", frame.file.index, at, "", 0, f"becomes `{name}`")
-    kept = tuple(c for c in value.flat() if c.code in {"PG101", "PG103", "PG104", "PG110"} and c.lifetime < SESSION and c.confidence > 0)
+    kept = tuple(
+        c
+        for c in value.flat()
+        if c.code in {"PG101", "PG103", "PG104", "PG110"} and c.lifetime < SESSION and c.confidence > 0
+    )
     if kept:
         judge(frame, sink, Value(kept))
 
 
 def spoken_anew(frame: Frame, name: str, value: Value, at: f.At) -> None:
     """A clock or an id put into the text of a message that may have been sent before: a remark."""
-    kept = tuple(c for c in value.flat() if c.code in {"PG101", "PG103", "PG104", "PG110"} and c.lifetime <= PROCESS and c.confidence > 0)
+    kept = tuple(
+        c
+        for c in value.flat()
+        if c.code in {"PG101", "PG103", "PG104", "PG110"} and c.lifetime <= PROCESS and c.confidence > 0
+    )
     if kept and isinstance(value.shape, Words):
         sink = Sink("history", "name", frame.file.index, at, "", 0, f"is added to a message's `{name}`")
         judge(frame, sink, Value(kept))
@@ -690,7 +698,14 @@ def _raw(frame: Frame, node: f.Call, dotted: str, given: list[Any]) -> Value | N
 
 
 def replayed(
-    frame: Frame, pending: Pending, value: Value, at: f.At, name: str, *, built: bool = False, one_shot: bool = False
+    frame: Frame,
+    pending: Pending,
+    value: Value,
+    at: f.At,
+    name: str,
+    *,
+    built: bool = False,
+    one_shot: bool = False,
 ) -> None:
     """A sink of a called function, with the arguments of this call."""
     known = frozenset(change.key for change in pending.value.flat())

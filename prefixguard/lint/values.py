@@ -69,8 +69,11 @@ class Change(NamedTuple):
     def step(self, step: Step) -> Change:
         """The same change, one step further; long ways keep their ends."""
         trace = self.trace
-        if trace and trace[-1].file == step.file and trace[-1].at[0] == step.at[0] and (
-            trace[-1].at == step.at or trace[-1].note == step.note
+        if (
+            trace
+            and trace[-1].file == step.file
+            and trace[-1].at[0] == step.at[0]
+            and (trace[-1].at == step.at or trace[-1].note == step.note)
         ):
             return self
         if len(trace) >= MAX_TRACE:

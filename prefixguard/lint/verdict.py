@@ -276,8 +276,7 @@ def _marks(flow: Flow) -> list[LintFinding]:
             not repeated
             or b'pop("cache_control"' in source
             or b"pop('cache_control'" in source
-            or (b"delete " in source
-            and b"cache_control" in source)
+            or (b"delete " in source and b"cache_control" in source)
         ):
             continue
         if b"del " in source and b'["cache_control"]' in source.split(b"del ", 1)[1]:

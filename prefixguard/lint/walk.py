@@ -23,7 +23,9 @@ _APPENDS = {
     "addMessage",
     "append_message",
 }
-_PLACE_WORDS = frozenset({"index", "idx", "distance", "age", "position", "cutoff", "boundary", "recent", "newest", "oldest"})
+_PLACE_WORDS = frozenset(
+    {"index", "idx", "distance", "age", "position", "cutoff", "boundary", "recent", "newest", "oldest"}
+)
 _PLACES = {
     "i",
     "idx",
@@ -174,7 +176,9 @@ _ASKS = re.compile(
 
 def talks(body: list[f.Stmt], knowledge: Knowledge, *, endless: bool) -> bool:
     """Whether a loop adds to a list of messages and asks a model: a conversation, not a retry or a conversion."""
-    if not endless and not any(isinstance(item, f.Call) and _ASKS.search(last_name(item.func)) for item in inside(body)):
+    if not endless and not any(
+        isinstance(item, f.Call) and _ASKS.search(last_name(item.func)) for item in inside(body)
+    ):
         return False
     for item in inside(body):
         if isinstance(item, f.Call) and isinstance(item.func, f.Attr) and item.func.name in _APPENDS:
@@ -240,9 +244,7 @@ def is_place_test(test: Any, indexes: set[str]) -> bool:
     for item in inside(test):
         if isinstance(item, f.Op) and item.op.startswith("compare:"):
             for part in inside(item.operands):
-                if isinstance(part, (f.Name, f.Attr)) and (
-                    part.name in indexes or _says_place(part.name)
-                ):
+                if isinstance(part, (f.Name, f.Attr)) and (part.name in indexes or _says_place(part.name)):
                     return True
         elif isinstance(item, (f.Name,)) and snake(item.name) in {
             "is_last",

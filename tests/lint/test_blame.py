@@ -9,6 +9,8 @@ from pathlib import Path
 
 import openai
 import pytest
+from proxy.running import RunningProxy
+from proxy.upstream import Answer, Request, Upstream
 
 from prefixguard.analysis import Options as AnalysisOptions
 from prefixguard.analysis import analyze
@@ -18,8 +20,6 @@ from prefixguard.lint.index import index_of
 from prefixguard.lint.run import Options, lint
 from prefixguard.store import Store
 from prefixguard.turn import Analysis
-from proxy.running import RunningProxy
-from proxy.upstream import Answer, Request, Upstream
 
 AGENTS = sorted((Path(__file__).parent.parent.parent / "fixtures" / "blame").glob("*.py"))
 RULES = "You keep the log of a lighthouse. Weather first, then ships, then birds. " * 30
@@ -28,7 +28,10 @@ RULES = "You keep the log of a lighthouse. Weather first, then ships, then birds
 def answered(request: Request) -> Answer:
     """A reply that names how far the conversation is, so that each is another text."""
     count = len(json.loads(request.body)["messages"])
-    message = {"role": "assistant", "content": f"Noted at {count}: a barque passed, northbound, under topsails."}
+    message = {
+        "role": "assistant",
+        "content": f"Noted at {count}: a barque passed, northbound, under topsails.",
+    }
     body = {
         "id": f"chatcmpl-{count}", "object": "chat.completion", "created": 1, "model": "m",
         "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
@@ -71,7 +74,9 @@ def analysed(exchanges: list[Exchange]) -> Analysis:
 
 
 def marked(path: Path) -> set[int]:
-    return {row for row, line in enumerate(path.read_text().split("\n"), 1) if line.rstrip().endswith("# here")}
+    return {
+        row for row, line in enumerate(path.read_text().split("\n"), 1) if line.rstrip().endswith("# here")
+    }
 
 
 def located(path: Path, exchanges: list[Exchange]) -> tuple[list[int], int]:
@@ -88,21 +93,27 @@ def test_there_are_agents() -> None:
 
 
 @pytest.mark.parametrize("path", AGENTS, ids=lambda path: path.stem)
-def test_the_line_that_made_the_break_is_named(path: Path, recorded: Callable[[Path], list[Exchange]]) -> None:
+def test_the_line_that_made_the_break_is_named(
+    path: Path, recorded: Callable[[Path], list[Exchange]]
+) -> None:
     rows, breaks = located(path, recorded(path))
     assert breaks >= 1
     assert len(rows) == breaks
     assert set(rows) <= {row + delta for row in marked(path) for delta in (-1, 0, 1)}
 
 
-def test_a_finding_is_confirmed_and_the_analysis_names_the_line(recorded: Callable[[Path], list[Exchange]]) -> None:
+def test_a_finding_is_confirmed_and_the_analysis_names_the_line(
+    recorded: Callable[[Path], list[Exchange]],
+) -> None:
     path = next(agent for agent in AGENTS if agent.stem == "clock")
     report = lint([path], Options(jobs=1))
     index = index_of(report)
     analysis = analysed(recorded(path))
     assert [report.findings[key].code for key in confirmed(analysis, index)] == ["PG101"]
     sourced = with_sources(analysis, index)
-    lines = {f.source.row for s in sourced.sessions for t in s.turns for f in t.findings if f.source is not None}
+    lines = {
+        f.source.row for s in sourced.sessions for t in s.turns for f in t.findings if f.source is not None
+    }
     assert lines <= marked(path)
     assert lines
 

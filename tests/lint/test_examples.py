@@ -11,7 +11,9 @@ from prefixguard.lint.run import Options, lint
 from prefixguard.rulebook import Example, Rulebook
 
 RULES = Rulebook().findings
-EXAMPLES = [(code, number, example) for code, rule in RULES.items() for number, example in enumerate(rule.examples)]
+EXAMPLES = [
+    (code, number, example) for code, rule in RULES.items() for number, example in enumerate(rule.examples)
+]
 SAME = {"PG201": {"PG209"}, "PG202": {"PG209"}}
 """Where the wire shows another face of what the linter sees in source."""
 

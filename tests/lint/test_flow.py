@@ -18,7 +18,9 @@ def turn(client, history, system):
 def run(folder: Path, **files: str) -> Report:
     """Lint these files; in a name, `_py` and `_ts` stand for the ending, `__` for a folder's end."""
     for name, text in files.items():
-        path = folder / name.replace("_py", ".py").replace("_ts", ".ts").replace("__", "/").replace("DUNDER", "__")
+        path = folder / name.replace("_py", ".py").replace("_ts", ".ts").replace("__", "/").replace(
+            "DUNDER", "__"
+        )
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return lint([folder], Options(jobs=1))
@@ -42,7 +44,9 @@ def test_through_two_modules_and_a_reexport(tmp_path: Path) -> None:
         tmp_path,
         pkg__DUNDERinitDUNDER_py="from .clock import stamp\n",
         pkg__clock_py="import datetime as dt\n\ndef stamp():\n    return dt.datetime.now().isoformat()\n",
-        agent_py="from pkg import stamp\n" + SEND + "\ndef go(client, history):\n    return turn(client, history, f'now {stamp()}')\n",
+        agent_py="from pkg import stamp\n"
+        + SEND
+        + "\ndef go(client, history):\n    return turn(client, history, f'now {stamp()}')\n",
     )
     assert codes(report) == [("PG101", "error", "call")]
     finding = report.findings[0]
@@ -79,7 +83,9 @@ def test_an_own_helper_is_a_source_without_being_named(tmp_path: Path) -> None:
         ("date.today()", ("PG102", "info", "day")),
     ],
 )
-def test_what_a_format_leaves_of_a_clock(tmp_path: Path, expression: str, expected: tuple[str, str, str]) -> None:
+def test_what_a_format_leaves_of_a_clock(
+    tmp_path: Path, expression: str, expected: tuple[str, str, str]
+) -> None:
     assert ask(tmp_path, "from datetime import date, datetime", expression) == [expected]
 
 
@@ -97,7 +103,9 @@ def test_what_a_format_leaves_of_a_clock(tmp_path: Path, expression: str, expect
         ("crypto.randomUUID()", "PG104"),
     ],
 )
-def test_what_a_format_leaves_of_a_clock_in_typescript(tmp_path: Path, expression: str, expected: str) -> None:
+def test_what_a_format_leaves_of_a_clock_in_typescript(
+    tmp_path: Path, expression: str, expected: str
+) -> None:
     text = (
         'import dayjs from "dayjs";\nimport { generateText } from "ai";\n'
         f"export const turn = (model: any, messages: any[]) => generateText({{ model, messages, system: `x ${{{expression}}}` }});\n"
@@ -124,7 +132,10 @@ def test_what_does_not_change(tmp_path: Path, setup: str, expression: str) -> No
     ("body", "lifetime"),
     [
         ("    def __init__(self): self.system = f'{datetime.now()}'", "session"),
-        ("    def __init__(self): self.system = None\n    def prepare(self):\n        if self.system is None:\n            self.system = f'{datetime.now()}'", "session"),
+        (
+            "    def __init__(self): self.system = None\n    def prepare(self):\n        if self.system is None:\n            self.system = f'{datetime.now()}'",
+            "session",
+        ),
         ("    @property\n    def system(self): return f'{datetime.now()}'", "call"),
         ("    @functools.cached_property\n    def system(self): return f'{datetime.now()}'", "session"),
     ],

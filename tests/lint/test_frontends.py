@@ -36,7 +36,13 @@ def test_python_is_lowered() -> None:
     module = lower(PYTHON.encode(), "python")
     function = module.functions[0]
     assert function.name == "ask"
-    assert [(p.name, p.star) for p in function.params] == [("x", 0), ("y", 0), ("rest", 1), ("k", 0), ("more", 2)]
+    assert [(p.name, p.star) for p in function.params] == [
+        ("x", 0),
+        ("y", 0),
+        ("rest", 1),
+        ("k", 0),
+        ("more", 2),
+    ]
     assert names(function.body) == ["Assign", "Loop", "If", "Return"]
     first = function.body[0]
     assert isinstance(first, f.Assign)
@@ -89,7 +95,9 @@ def test_a_notebook_keeps_the_rows_of_its_file() -> None:
     assert [statement.at[0] for statement in module.body] == [row - 1, row]
 
 
-@pytest.mark.parametrize("source", [b"", b"not json", b"[]", b'{"cells": 3}', b'{"cells": [{"cell_type": "code"}]}'])
+@pytest.mark.parametrize(
+    "source", [b"", b"not json", b"[]", b'{"cells": 3}', b'{"cells": [{"cell_type": "code"}]}']
+)
 def test_a_strange_notebook_is_no_crash(source: bytes) -> None:
     lower(source, "notebook")
 
@@ -100,12 +108,35 @@ def test_a_notebook_on_one_line_is_read() -> None:
 
 
 FRAGMENTS = st.sampled_from(
-    ["def f(", "class A:", "\n    ", "return x", "`${", "}", "{", "x => ", "'", '"', "f'{a:%H}'", "[", "]", "await ", "\\u", "import ", "…", "\t"]
+    [
+        "def f(",
+        "class A:",
+        "\n    ",
+        "return x",
+        "`${",
+        "}",
+        "{",
+        "x => ",
+        "'",
+        '"',
+        "f'{a:%H}'",
+        "[",
+        "]",
+        "await ",
+        "\\u",
+        "import ",
+        "…",
+        "\t",
+    ]
 )
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.one_of(st.binary(max_size=200), st.lists(FRAGMENTS, max_size=25).map(lambda parts: "".join(parts).encode())))
+@given(
+    st.one_of(
+        st.binary(max_size=200), st.lists(FRAGMENTS, max_size=25).map(lambda parts: "".join(parts).encode())
+    )
+)
 def test_any_bytes_are_lowered_and_survive_the_cache(source: bytes) -> None:
     for language in ("python", "typescript", "tsx", "notebook"):
         module = lower(source, language)

@@ -44,9 +44,13 @@ def said(report: Report) -> list[str]:
 
 
 def test_a_suppression_with_a_reason_hides_the_finding(tmp_path: Path) -> None:
-    report = run(write(tmp_path, CLOCKED % "  # prefixguard: ignore[PG101] the clock is frozen in production"))
+    report = run(
+        write(tmp_path, CLOCKED % "  # prefixguard: ignore[PG101] the clock is frozen in production")
+    )
     assert report.findings == []
-    assert [(f.code, reason) for f, reason in report.suppressed] == [("PG101", "the clock is frozen in production")]
+    assert [(f.code, reason) for f, reason in report.suppressed] == [
+        ("PG101", "the clock is frozen in production")
+    ]
     assert said(report) == []
 
 
@@ -57,7 +61,10 @@ def test_a_suppression_with_a_reason_hides_the_finding(tmp_path: Path) -> None:
         ("  # prefixguard: ignore[PG101, PG301] why not", "unused suppression of PG301"),
         ("  # prefixguard: ignore[PG999] why not", "unknown code 'PG999' in a suppression"),
         ("  # prefixguard: ignore why not", "a suppression needs its codes: ignore[PG101]"),
-        ("  # prefixguard: igmore[PG101] typo", "unknown instruction 'igmore[PG101] typo'; write ignore[PG101] and a reason"),
+        (
+            "  # prefixguard: igmore[PG101] typo",
+            "unknown instruction 'igmore[PG101] typo'; write ignore[PG101] and a reason",
+        ),
     ],
 )
 def test_a_suppression_that_says_too_little_is_reported(tmp_path: Path, comment: str, remark: str) -> None:
@@ -65,7 +72,9 @@ def test_a_suppression_that_says_too_little_is_reported(tmp_path: Path, comment:
 
 
 def test_a_comment_of_its_own_line_speaks_for_the_next(tmp_path: Path) -> None:
-    text = (CLOCKED % "").replace("    system", "    # prefixguard: ignore[PG101] known\n    # more words\n    system")
+    text = (CLOCKED % "").replace(
+        "    system", "    # prefixguard: ignore[PG101] known\n    # more words\n    system"
+    )
     assert run(write(tmp_path, text)).findings == []
 
 
@@ -102,7 +111,10 @@ def test_what_is_no_baseline_is_said_in_one_line(tmp_path: Path, text: str) -> N
 
 def git(folder: Path, *arguments: str) -> None:
     subprocess.run(
-        ["git", "-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false", *arguments], cwd=folder, check=True, capture_output=True
+        ["git", "-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false", *arguments],
+        cwd=folder,
+        check=True,
+        capture_output=True,
     )
 
 
@@ -113,7 +125,11 @@ def test_only_changed_lines_or_new_ways_count(tmp_path: Path) -> None:
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-qm", "one")
     write(tmp_path, CLOCKED % "", "new.py")
-    write(tmp_path, "from clock import stamp\n" + (CLOCKED % "").replace("{datetime.datetime.now()}", "{stamp()}"), "uses.py")
+    write(
+        tmp_path,
+        "from clock import stamp\n" + (CLOCKED % "").replace("{datetime.datetime.now()}", "{stamp()}"),
+        "uses.py",
+    )
     report = run(tmp_path, diff="HEAD")
     assert {report.path(finding).name for finding in report.findings} == {"new.py", "clock.py"}
 
@@ -135,8 +151,14 @@ def test_the_project_has_its_say(tmp_path: Path) -> None:
     assert run(path, config=settings(tmp_path, 'ignore = ["PG1"]\nselect = ["PG101"]')).findings != []
     assert run(path, config=settings(tmp_path, 'exclude = ["agent.py"]')).findings == []
     assert run(tmp_path, config=settings(tmp_path, 'exclude = ["agent.py"]')).findings == []
-    assert run(path, config=settings(tmp_path, '[tool.prefixguard.lint.severity]\nPG101 = "info"')).worst() == "info"
-    assert run(path, config=settings(tmp_path, '[tool.prefixguard.lint.severity]\nPG101 = "off"')).worst() is None
+    assert (
+        run(path, config=settings(tmp_path, '[tool.prefixguard.lint.severity]\nPG101 = "info"')).worst()
+        == "info"
+    )
+    assert (
+        run(path, config=settings(tmp_path, '[tool.prefixguard.lint.severity]\nPG101 = "off"')).worst()
+        is None
+    )
     ignores = '[tool.prefixguard.lint.per-file-ignores]\n"agent.py" = ["PG101"]'
     assert run(path, config=settings(tmp_path, ignores)).findings == []
 
@@ -157,7 +179,14 @@ def test_a_project_adds_its_own_sources_and_sinks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "table", ["selekt = []", 'select = "PG101"', 'select = ["E501"]', 'fail-on = "never"', '[tool.prefixguard.lint.severity]\nPG101 = "loud"']
+    "table",
+    [
+        "selekt = []",
+        'select = "PG101"',
+        'select = ["E501"]',
+        'fail-on = "never"',
+        '[tool.prefixguard.lint.severity]\nPG101 = "loud"',
+    ],
 )
 def test_a_wrong_setting_names_the_file(tmp_path: Path, table: str) -> None:
     with pytest.raises(InputError, match=r"pyproject\.toml"):
@@ -193,7 +222,21 @@ def test_columns_count_characters(tmp_path: Path) -> None:
 
 def test_json_says_what_the_contract_says(tmp_path: Path) -> None:
     entry = json.loads(printed("json", run(write(tmp_path, SETS)), Rulebook()))[0]
-    assert {"code", "name", "severity", "message", "filename", "location", "end_location", "lifetime", "confidence", "position", "trace", "fix", "url"} <= set(entry)
+    assert {
+        "code",
+        "name",
+        "severity",
+        "message",
+        "filename",
+        "location",
+        "end_location",
+        "lifetime",
+        "confidence",
+        "position",
+        "trace",
+        "fix",
+        "url",
+    } <= set(entry)
     assert entry["position"] == "tools"
     assert entry["fix"]["edits"][0]["content"] == "sorted("
     assert entry["trace"][-1]["row"] == 4
@@ -255,7 +298,9 @@ def test_a_path_that_does_not_exist_is_said(tmp_path: Path) -> None:
         run(tmp_path / "nothing")
 
 
-def test_what_the_linter_stumbles_over_hides_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_linter_stumbles_over_hides_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from prefixguard.lint import expressions
     from prefixguard.lint import facts as f
 

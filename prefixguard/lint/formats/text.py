@@ -19,7 +19,9 @@ def printed(report: Report, rulebook: Rulebook) -> str:
     for link in report.links:
         where = f"{link.filename}:{link.row}" if link.filename is not None else "no line"
         sure = f" (confidence {link.confidence})" if link.confidence else ""
-        out.append(f"{link.turn}: {', '.join(link.codes) or 'break'}, {link.tokens} tokens again: {where}{sure}: {link.why}")
+        out.append(
+            f"{link.turn}: {', '.join(link.codes) or 'break'}, {link.tokens} tokens again: {where}{sure}: {link.why}"
+        )
     if report.links:
         out.append("")
     for remark in report.remarks:
@@ -60,7 +62,9 @@ def _finding(report: Report, finding: LintFinding, rulebook: Rulebook) -> list[s
     )
     confirmed = finding.extra.get("confirmed_by")
     if confirmed:
-        out.append(f"  seen: confirmed by {len(confirmed)} recorded break{'s' if len(confirmed) != 1 else ''} ({confirmed[0]})")
+        out.append(
+            f"  seen: confirmed by {len(confirmed)} recorded break{'s' if len(confirmed) != 1 else ''} ({confirmed[0]})"
+        )
     price = _price(finding)
     if price:
         out.append(f"  note: {price}")

@@ -512,14 +512,14 @@ class _Lowering:
             self._imported(f.Import(at(node), module, "" if star else "*", alias), out)
         for clause in clauses:
             for item in clause.named_children:
-                name = item.child_by_field_name("name")
-                alias = item.child_by_field_name("alias") or name
-                if name is None or alias is None:
+                own = item.child_by_field_name("name")
+                shown = item.child_by_field_name("alias") or own
+                if own is None:
                     continue
                 if module:
-                    self._imported(f.Import(at(item), module, text(name), text(alias)), out)
-                elif text(name) != text(alias):
-                    self.exports[text(alias)] = text(name)
+                    self._imported(f.Import(at(item), module, text(own), text(shown)), out)
+                elif text(own) != text(shown):
+                    self.exports[text(shown)] = text(own)
 
     def _imported(self, made: f.Import, out: list[f.Stmt]) -> None:
         self.imports.append(made)
