@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from prefixguard.caches.blocks import Blocks
 from prefixguard.caches.model import CacheModel, Readable, Request
 from prefixguard.caches.rule import CacheRule
 from prefixguard.caches.slots import Slots
@@ -108,13 +109,18 @@ def by_ids(
     parent_ids: array[int] | None,
     segments: Numbers,
     rule: CacheRule,
-    slots: Slots,
+    slots: Slots | Blocks,
     earlier: Layout | None,
 ) -> Numbers:
     """Counted on the ids that the server evaluated; re-billed tokens are scaled to them."""
     cached, donor = slots.read(ids)
     cached = cached // rule.grain * rule.grain
-    readable = Readable(cached, cached, donor, cached, cached)
+    low = cached
+    if rule.kind == "state":
+        # A pure append goes on where the last prompt ended; from anywhere else, only if a state was kept.
+        end = (len(parent_ids) - 1) // rule.grain * rule.grain if parent_ids is not None else 0
+        low = end if parent_ids is not None and cached >= end and ids[: len(parent_ids)] == parent_ids else 0
+    readable = Readable(low, cached, donor, cached, cached)
     if parent_ids is None:
         return Numbers(len(ids), 0, 0, 0, 0, readable, False, "server", True)
     shared = common_prefix(parent_ids, ids)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from prefixguard.caches.blocks import Blocks
 from prefixguard.caches.slots import Slots
 from prefixguard.causes.setup import switched_off
 from prefixguard.divergence import part
@@ -27,7 +28,7 @@ class Meter:
         self._recall = recall
         self._template = template
         self._timeline = Timeline()
-        self._slots: dict[str, Slots] = {}
+        self._slots: dict[str, Slots | Blocks] = {}
 
     def numbers(self, step: Step) -> Numbers:
         """Counted on the server's ids, else on the template's text, else segment by segment."""
@@ -60,10 +61,18 @@ class Meter:
         assert rendered is not None
         seen.ids = rendered
         earlier_ids = before.ids.prompt if before is not None and before.ids is not None else None
-        return by_ids(rendered.prompt, earlier_ids, segments, seen.rule, self._slots_of(seen), step.earlier)
+        numbers = by_ids(
+            rendered.prompt, earlier_ids, segments, seen.rule, self._slots_of(seen), step.earlier
+        )
+        if switched_off(seen.rule, seen.layout):
+            return replace(numbers, readable=replace(numbers.readable, low=0, high=0))
+        return numbers
 
-    def _slots_of(self, seen: Seen) -> Slots:
-        return self._slots.setdefault(seen.domain, Slots(seen.rule.slots or 1))
+    def _slots_of(self, seen: Seen) -> Slots | Blocks:
+        rule = seen.rule
+        if seen.domain not in self._slots:
+            self._slots[seen.domain] = Blocks(rule.grain) if rule.grain > 1 else Slots(rule.slots or 1)
+        return self._slots[seen.domain]
 
     def _by_template(self, template: ChatTemplate, step: Step, fallback: Numbers) -> Numbers:
         """The same numbers on the text that the chat template makes of the request."""

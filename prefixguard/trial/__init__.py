@@ -1,0 +1,21 @@
+"""A trial: a recorded session asked again of a real server, what was predicted beside what was measured.
+
+Pure values and sums. `engines` plays the session, `reports` shows the result.
+"""
+
+from prefixguard.trial.fit import Fit, Point, fit_points
+from prefixguard.trial.judging import judge
+from prefixguard.trial.outcome import EngineFacts, MeasuredTurn, Sample, Skipped, Trial, TrialVerdict
+
+__all__ = [
+    "EngineFacts",
+    "Fit",
+    "MeasuredTurn",
+    "Point",
+    "Sample",
+    "Skipped",
+    "Trial",
+    "TrialVerdict",
+    "fit_points",
+    "judge",
+]

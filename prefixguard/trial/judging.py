@@ -1,0 +1,145 @@
+"""Holds measurements to predictions: a verdict for each turn, and what accounts for a difference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+
+from prefixguard.trial.fit import Fit, Point, fit_points
+from prefixguard.trial.outcome import EngineFacts, MeasuredTurn, Sample, Skipped, Trial, TrialVerdict
+from prefixguard.turn import Turn
+
+_NO_FIGURE = "the server does not say how many tokens it read from its cache"
+_MISSES = ("PG606", "PG602", "PG605", "PG601", "PG706", "PG703", "PG804")
+
+_MORE = {
+    "llama.cpp": (
+        "more than this session left: a prompt restored from host memory (--cache-ram), pieces moved by "
+        "--cache-reuse, or the prompt of another client"
+    ),
+    "vllm": "more than this session left: blocks of another client with the same salt, or of an offload tier",
+}
+
+
+def judge(
+    engine: EngineFacts,
+    turns: Sequence[Turn],
+    samples: Mapping[int, Sequence[Sample]],
+    skipped: Sequence[Skipped] = (),
+    *,
+    places: Sequence[int] | None = None,
+    warm_up: int = 0,
+    notes: Sequence[str] = (),
+) -> Trial:
+    """The trial of analysed turns. samples: by the turn's index, one for each run.
+
+    places: where each turn stands in the record, when some of the record was
+    passed over.
+    """
+    measured: list[MeasuredTurn] = []
+    passed = list(skipped)
+    for turn in turns:
+        place = places[turn.index] if places is not None else turn.index
+        taken = samples[turn.index]
+        counts = [sample.cached for sample in taken]
+        if turn.cache is None or counts[0] is None:
+            passed.append(Skipped(place, turn.note or _NO_FIGURE))
+            continue
+        measured.append(_judged(engine, turn, place, taken, counts[0]))
+    fit = fit_points([p for turn in measured if (p := _point(turn)) is not None])
+    priced = tuple(replace(turn, break_ms=_break_ms(turn, fit)) for turn in measured)
+    return Trial(
+        engine, priced, tuple(sorted(passed, key=lambda s: s.index)), fit,
+        repeat=max((len(taken) for taken in samples.values()), default=0), warm_up=warm_up,
+        notes=(*notes, *_notes(engine, priced)),
+    )  # fmt: skip
+
+
+def _judged(engine: EngineFacts, turn: Turn, place: int, taken: Sequence[Sample], first: int) -> MeasuredTurn:
+    assert turn.cache is not None
+    low, high = (turn.cache.read_low, turn.cache.read_high) if engine.caching else (0, 0)
+    verdict = _verdict(low, high, first)
+    explanation, words = _explained(engine, turn, verdict, low, high, first)
+    primary = next((f.code for f in turn.findings if f.primary), None)
+    total = turn.usage.total if turn.usage is not None else turn.tokens.prompt
+    return MeasuredTurn(
+        index=place, session=turn.session, thread=turn.thread, shape=turn.shape, prompt_tokens=total,
+        predicted_low=low, predicted_high=high, measured=first,
+        measured_each=tuple(s.cached for s in taken if s.cached is not None),
+        verdict=verdict, explanation=explanation, words=words,
+        first_token_ms=_median([s.first_token_ms for s in taken]),
+        prefill_ms=_median([s.prefill_ms for s in taken]),
+        exact_ids=turn.tokens.exact, is_break=turn.is_break, cause=primary if turn.is_break else None,
+        rebilled=turn.tokens.rebilled,
+    )  # fmt: skip
+
+
+def _verdict(low: int, high: int, measured: int) -> TrialVerdict:
+    if measured < low:
+        return "less"
+    if measured > high:
+        return "more"
+    return "exact" if low == high else "inside"
+
+
+def _explained(
+    engine: EngineFacts, turn: Turn, verdict: TrialVerdict, low: int, high: int, measured: int
+) -> tuple[str | None, str]:
+    codes = [f.code for f in turn.findings]
+    if verdict == "exact":
+        return None, ""
+    if verdict == "more":
+        return None, _MORE.get(engine.kind, "more than this session left")
+    missing = high - measured
+    if engine.windowed and missing:
+        return "PG702", f"no state was kept at the divergence: {missing:,} shared tokens were evaluated again"
+    if verdict == "inside":
+        return None, ""
+    named = next((code for code in _MISSES if code in codes), None)
+    if named is not None and named != "PG804":
+        return named, next(f.message for f in turn.findings if f.code == named)
+    if engine.windowed is None:
+        return "PG702", "fewer than the prefix allows; the model's layers are not known: give --model"
+    return "PG804", f"the prefix is unchanged, yet {low - measured:,} tokens of it were not read"
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+def _point(turn: MeasuredTurn) -> Point | None:
+    """A turn whose every run read the same: else its median belongs to no one count."""
+    if turn.first_token_ms is None or len(set(turn.measured_each)) != 1:
+        return None
+    return Point(turn.prompt_tokens, turn.measured, turn.first_token_ms)
+
+
+def _break_ms(turn: MeasuredTurn, fit: Fit | None) -> float | None:
+    """What it took to evaluate again what an append would have read."""
+    if not turn.is_break:
+        return None
+    again = min(turn.rebilled, turn.prompt_tokens - turn.measured)
+    if fit is not None:
+        return fit.between(turn.measured, turn.measured + again)
+    evaluated = turn.prompt_tokens - turn.measured
+    took = turn.prefill_ms if turn.prefill_ms is not None else turn.first_token_ms
+    return took * again / evaluated if took is not None and evaluated else None
+
+
+def _notes(engine: EngineFacts, turns: Sequence[MeasuredTurn]) -> list[str]:
+    notes = []
+    if not engine.caching:
+        notes.append("the server says that its prefix cache is off: every turn is evaluated whole")
+    varied = [turn.index for turn in turns if len(set(turn.measured_each)) > 1]
+    if varied:
+        shown = ", ".join(map(str, varied[:8])) + (" ..." if len(varied) > 8 else "")
+        notes.append(
+            f"cached tokens differ between the runs on turns {shown}: something outlived the fresh start, "
+            "or somebody else uses the server"
+        )
+    guessed = sum(not turn.exact_ids for turn in turns)
+    if guessed:
+        notes.append(f"{guessed} of {len(turns)} predictions rest on counted text, not on the server's own ids")
+    return notes
