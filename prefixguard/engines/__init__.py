@@ -41,8 +41,13 @@ def attach(url: str, *, key: str | None = None, timeout: float = 10.0) -> Engine
 
     key: the server's API key, where it has one. timeout: seconds for each question to it.
     """
+    from prefixguard.engines.client import JsonClient
     from prefixguard.engines.llamacpp import LlamaCpp
+    from prefixguard.engines.vllm import Vllm, is_vllm
 
+    # vLLM has no /props, llama.cpp no /version: the first question tells them apart.
+    if is_vllm(JsonClient(url, key=key, timeout=timeout)):
+        return Vllm(url, key=key, timeout=timeout)
     return LlamaCpp(url, key=key, timeout=timeout)
 
 

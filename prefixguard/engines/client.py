@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import http.client
 import ipaddress
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -14,6 +17,17 @@ import msgspec
 from prefixguard.errors import ServerError
 
 _LONGEST_REASON = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer, and when it came: milliseconds from the request's last byte."""
+
+    status: int
+    content_type: str
+    body: bytes
+    first_ms: float
+    total_ms: float
 
 
 class JsonClient:
@@ -45,17 +59,46 @@ class JsonClient:
         """The JSON answer to a JSON body. Raises ServerError when there is none."""
         return self._ask(path, body if isinstance(body, bytes) else msgspec.json.encode(body))
 
+    def text(self, path: str) -> str:
+        """The answer as text. Raises ServerError when there is none."""
+        with self._open(path, None, self._headers) as response:
+            body: bytes = response.read()
+            return body.decode("utf-8", "replace")
+
+    def timed(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> Answer:
+        """The answer to a JSON body, streamed or whole. Raises ServerError when it is an error."""
+        begun = time.perf_counter()
+        with self._open(path, body, {**self._headers, **(headers or {})}) as response:
+            try:
+                pieces = [response.read1()]
+                first = time.perf_counter()
+                while piece := response.read1():
+                    pieces.append(piece)
+            except (OSError, http.client.HTTPException) as error:
+                raise ServerError(f"{self.url}{path} broke off its answer: {error}") from error
+            done = time.perf_counter()
+            kind = response.headers.get("content-type") or ""
+            return Answer(
+                response.status, kind, b"".join(pieces), (first - begun) * 1000, (done - begun) * 1000
+            )
+
     def _ask(self, path: str, body: bytes | None) -> Any:
-        request = urllib.request.Request(self.url + path, body, self._headers)  # noqa: S310 - the scheme was checked
-        try:
-            with self._opener.open(request, timeout=self._timeout) as response:
+        with self._open(path, body, self._headers) as response:
+            try:
                 return msgspec.json.decode(response.read())
+            except (OSError, http.client.HTTPException) as error:
+                raise ServerError(f"{self.url} does not answer: {error}") from error
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise ServerError(f"{self.url}{path} did not answer in JSON: is it a model server?") from error
+
+    def _open(self, path: str, body: bytes | None, headers: Mapping[str, str]) -> Any:
+        request = urllib.request.Request(self.url + path, body, dict(headers))  # noqa: S310 - the scheme was checked
+        try:
+            return self._opener.open(request, timeout=self._timeout)
         except urllib.error.HTTPError as error:
             raise ServerError(f"{self.url}{path} answered {error.code}: {_reason(error)}") from error
         except (OSError, http.client.HTTPException) as error:
             raise ServerError(f"{self.url} does not answer: {getattr(error, 'reason', error)}") from error
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ServerError(f"{self.url}{path} did not answer in JSON: is it a model server?") from error
 
 
 def _is_loopback(host: str) -> bool:

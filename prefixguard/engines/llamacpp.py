@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
 
 import msgspec
 
@@ -26,7 +28,8 @@ from prefixguard.wire.usage import decode_usage
 class Properties:
     """What a server says of itself at `/props`.
 
-    context: tokens that one slot can hold. template: its chat template.
+    context: tokens that one slot can hold. template: its chat template. end:
+    the text of the token that ends a turn.
     """
 
     build: str
@@ -34,6 +37,7 @@ class Properties:
     context: int
     slots: int
     template: str
+    end: str
     capabilities: Mapping[str, bool]
 
 
@@ -63,6 +67,7 @@ class LlamaCpp:
             context=int(settings.get("n_ctx", 0)) if isinstance(settings, dict) else 0,
             slots=int(props.get("total_slots", 1)),
             template=str(props.get("chat_template", "")),
+            end=str(props.get("eos_token") or ""),
             capabilities=dict(props.get("chat_template_caps") or {}),
         )
 
@@ -132,7 +137,7 @@ class LlamaCpp:
             raise UnsupportedError(
                 f"the server counted {usage.total} prompt tokens, its template and tokenizer {len(prompt)}"
             )
-        said = conversion.reply_of(api, response) if response else None
+        said = conversion.reply_of(api, request, response) if response else None
         reply = self._reply(body, prompt, said, usage.output) if said and usage and usage.output else None
         self.problem = None
         return Rendered(self.name, prompt, reply)
@@ -159,36 +164,40 @@ class LlamaCpp:
         messages = body.get("messages")
         if not isinstance(messages, list):
             return None
-        # What follows keeps the server from reading the reply as one that is to be continued.
-        if said.calls:
-            after: list[Json] = [
-                {"role": "tool", "tool_call_id": call["id"], "content": "x"} for call in said.calls
-            ]
-        else:
-            after = [{"role": "user", "content": "x"}]
-        text = self.apply_template({**body, "messages": [*messages, said.message(), *after]})
-        ids = self.tokenize(text)
-        if ids[: len(prompt)] != prompt:
-            return None
-        end = self._end_of_turn
-        tail = ids[len(prompt) :]
-        length = tail.index(end) if end is not None and end in tail else None
-        if length is None or conversion.decoded(tail[:length], generated, said.ended) is None:
-            return None
-        return tail[: generated - 1]
+        # What follows keeps the server from reading the reply as one that is to be continued. Behind a
+        # question many templates drop the reasoning of the reply; behind a tool's result they keep it.
+        results = [{"role": "tool", "tool_call_id": call["id"], "content": "x"} for call in said.calls]
+        followers = (results or [{"role": "tool", "content": "x"}], [{"role": "user", "content": "x"}])
+        # Some parsers leave the line break before the end of the reasoning in it, and the template adds one.
+        trimmed = replace(said, reasoning=said.reasoning.strip("\n"))
+        variants = (said,) if trimmed == said else (said, trimmed)
+        for variant, after in product(variants, followers):
+            try:
+                text = self.apply_template({**body, "messages": [*messages, variant.message(), *after]})
+            except ServerError:
+                continue
+            ids = self.tokenize(text)
+            if ids[: len(prompt)] != prompt:
+                continue
+            tail = ids[len(prompt) :]
+            length = next((i for i, token in enumerate(tail) if token in self._ends_of_turn), None)
+            if length is not None and conversion.decoded(tail[:length], generated, said.ended) is not None:
+                return tail[: generated - 1]
+        return None
 
-    @property
-    def _end_of_turn(self) -> int | None:
-        """The id that ends the assistant's turn in this template: the first behind a reply of one word."""
-        if not hasattr(self, "_end"):
-            asked = [{"role": "user", "content": "x"}]
-            answered = [*asked, {"role": "assistant", "content": "x"}, *asked]
-            before = self.tokenize(self.apply_template({"messages": asked}))
-            after = self.tokenize(self.apply_template({"messages": answered}))
-            word = self.tokenize("x", begin=False)
-            at = len(before) + len(word)
-            self._end: int | None = after[at] if after[len(before) : at] == word and at < len(after) else None
-        return self._end
+    @cached_property
+    def _ends_of_turn(self) -> frozenset[int]:
+        """The ids that end a turn: the model's own, and what the template puts behind a reply."""
+        ends = set(self.tokenize(self.properties.end, begin=False)) if self.properties.end else set()
+        asked = [{"role": "user", "content": "x"}]
+        answered = [*asked, {"role": "assistant", "content": "x"}, *asked]
+        before = self.tokenize(self.apply_template({"messages": asked}))
+        after = self.tokenize(self.apply_template({"messages": answered}))
+        word = self.tokenize("x", begin=False)
+        at = len(before) + len(word)
+        if after[:at] == before + word and at < len(after):
+            ends.add(after[at])
+        return frozenset(ends)
 
 
 def _object(body: bytes, what: str) -> Json:

@@ -305,7 +305,7 @@ def _parts(content: object) -> list[Json]:
 # Replies -------------------------------------------------------------------------------------------
 
 
-def reply_of(api: str, response: Json) -> Reply | None:
+def reply_of(api: str, request: Json, response: Json) -> Reply | None:
     """What the model said, or None when the response holds no single reply."""
     match api:
         case "openai-chat" | "completions":
@@ -319,7 +319,7 @@ def reply_of(api: str, response: Json) -> Reply | None:
         case "anthropic-messages":
             return _anthropic_reply(response)
         case "openai-responses":
-            return _responses_reply(response)
+            return _responses_reply(request, response)
     return None
 
 
@@ -353,8 +353,13 @@ def _anthropic_reply(response: Json) -> Reply:
     )
 
 
-def _responses_reply(response: Json) -> Reply:
+def _responses_reply(request: Json, response: Json) -> Reply:
     items = _blocks(response.get("output"))
+    usage = response.get("usage")
+    generated = usage.get("output_tokens") if isinstance(usage, Mapping) else None
+    limit = request.get("max_output_tokens")
+    # This server says "completed" also when the limit cut the reply.
+    cut = isinstance(limit, int) and isinstance(generated, int) and generated >= limit
     return Reply(
         _joined(items, "message"),
         _joined(items, "reasoning"),
@@ -363,8 +368,7 @@ def _responses_reply(response: Json) -> Reply:
             for item in items
             if item.get("type") == "function_call"
         ),
-        # This server says "completed" also when the limit cut the reply, so the count has to tell.
-        None,
+        None if cut else True,
     )
 
 

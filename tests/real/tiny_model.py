@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import string
 from collections import Counter
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -72,13 +73,45 @@ def learn_merges(corpus: str, count: int) -> list[tuple[str, str]]:
 def write_tiny_llama(path: Path, chat_template: str, seed: int = 7) -> Path:
     """Write the model to `path` (under 1 MB) and return it."""
     rng = np.random.default_rng(seed)
-    letters = byte_letters()
+
+    def weights(*shape: int) -> np.ndarray:
+        return rng.standard_normal(shape, dtype=np.float32) / np.float32(shape[-1] ** 0.5)
+
+    writer, tokens = _vocabulary(path, chat_template, ())
+    output = np.zeros((len(tokens), EMBEDDING), dtype=np.float32)
+    for letter in SPEAKABLE:
+        output[tokens.index(letter)] = weights(EMBEDDING) * 8
+    output[tokens.index(IM_END)] = weights(EMBEDDING) * 9
+    return _finish(writer, path, weights(len(tokens), EMBEDDING) * 8, output, weights)
+
+
+def write_scripted_llama(path: Path, chat_template: str, script: Sequence[str]) -> Path:
+    """A model that answers every prompt that ends in a line break with the same pieces, then ends its turn.
+
+    Each piece is one token; what follows is decided by the last token alone.
+    """
+    writer, tokens = _vocabulary(path, chat_template, [piece for piece in script if piece not in TAGS])
+    embedding = np.zeros((len(tokens), EMBEDDING), dtype=np.float32)
+    output = np.zeros((len(tokens), EMBEDDING), dtype=np.float32)
+    says = [byte_letters()[ord("\n")], *script, IM_END]
+    for place, (said, follows) in enumerate(pairwise(says)):
+        embedding[tokens.index(said), place] = 8
+        output[tokens.index(follows), place] = 8
+    embedding[:, -1] += 0.1  # no row is all zero, so that none is divided by nothing
+
+    def nothing(*shape: int) -> np.ndarray:
+        return np.zeros(shape, dtype=np.float32)
+
+    return _finish(writer, path, embedding, output, nothing)
+
+
+def _vocabulary(path: Path, chat_template: str, more: Sequence[str]) -> tuple[gguf.GGUFWriter, list[str]]:
+    """A writer with everything but tensors, and its tokens. more: texts that are one token each."""
     merges = learn_merges(CORPUS, 160)
-    tokens = list(letters.values()) + list(dict.fromkeys(a + b for a, b in merges))
+    tokens = list(byte_letters().values()) + list(dict.fromkeys(a + b for a, b in merges))
     kinds = [gguf.TokenType.NORMAL] * len(tokens)
-    tokens += [IM_START, IM_END, *TAGS]
-    kinds += [gguf.TokenType.CONTROL] * 2 + [gguf.TokenType.USER_DEFINED] * len(TAGS)
-    size = len(tokens)
+    tokens += [IM_START, IM_END, *TAGS, *more]
+    kinds += [gguf.TokenType.CONTROL] * 2 + [gguf.TokenType.USER_DEFINED] * (len(TAGS) + len(more))
 
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("prefixguard-tiny-llama")
@@ -90,7 +123,7 @@ def write_tiny_llama(path: Path, chat_template: str, seed: int = 7) -> Path:
     writer.add_head_count_kv(KV_HEADS)
     writer.add_rope_dimension_count(EMBEDDING // HEADS)
     writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_vocab_size(size)
+    writer.add_vocab_size(len(tokens))
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
@@ -101,15 +134,17 @@ def write_tiny_llama(path: Path, chat_template: str, seed: int = 7) -> Path:
     writer.add_eos_token_id(tokens.index(IM_END))
     writer.add_add_bos_token(False)
     writer.add_chat_template(chat_template)
+    return writer, tokens
 
-    def weights(*shape: int) -> np.ndarray:
-        return rng.standard_normal(shape, dtype=np.float32) / np.float32(shape[-1] ** 0.5)
 
-    output = np.zeros((size, EMBEDDING), dtype=np.float32)
-    for letter in SPEAKABLE:
-        output[tokens.index(letter)] = weights(EMBEDDING) * 8
-    output[tokens.index(IM_END)] = weights(EMBEDDING) * 9
-    writer.add_tensor("token_embd.weight", weights(size, EMBEDDING) * 8)
+def _finish(
+    writer: gguf.GGUFWriter,
+    path: Path,
+    embedding: np.ndarray,
+    output: np.ndarray,
+    weights: Callable[..., np.ndarray],
+) -> Path:
+    writer.add_tensor("token_embd.weight", embedding)
     writer.add_tensor("output_norm.weight", np.ones(EMBEDDING, dtype=np.float32))
     writer.add_tensor("output.weight", output)
     head = EMBEDDING // HEADS

@@ -1,0 +1,144 @@
+"""Plays a recorded session on a server, run after run, and hands what it said to the analysis."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from prefixguard.analysis import Fold, Options
+from prefixguard.engines.replay.benches import Bench
+from prefixguard.engines.replay.bodies import Asked, NotReplayedError, asked_again
+from prefixguard.errors import InputError, ServerError
+from prefixguard.exchange import Exchange, Timing
+from prefixguard.rulebook import Rulebook
+from prefixguard.trial import Sample, Skipped, Trial, judge
+from prefixguard.wire.streams import assemble
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a measurement is: requests done, of how many, and what is done now."""
+
+    done: int
+    total: int
+    doing: str
+
+
+def measure(
+    exchanges: Sequence[Exchange],
+    bench: Bench,
+    *,
+    rulebook: Rulebook | None = None,
+    repeat: int = 1,
+    warm_up: int = 0,
+    reply_tokens: int = 1,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> Trial:
+    """Asks every request again, in the recorded order and one after the other, `repeat` times.
+
+    Each run begins fresh. warm_up: runs before, whose times do not count.
+    Predictions rest on the ids that the server itself makes of the prompts; they
+    are asked for behind each run, so that looking does not disturb the times.
+    Raises InputError when nothing of the record can be asked again, ServerError
+    when the server goes away.
+    """
+    skipped: list[Skipped] = []
+    asked = _askable(exchanges, bench, reply_tokens, skipped)
+    samples: dict[int, list[Sample]] = defaultdict(list)
+    first: list[Exchange] | None = None
+    kept: list[int] = []
+    notes: list[str] = []
+    total = len(asked) * (warm_up + repeat)
+    for run in range(warm_up + repeat):
+        extra = bench.fresh()
+        before, ours = bench.counts(), 0
+        answered: list[Exchange] = []
+        for number, place in enumerate(asked if first is None else kept):
+            what = "warming up" if run < warm_up else f"run {run - warm_up + 1} of {repeat}"
+            on_progress(Progress(run * len(asked) + number, total, what))
+            request = asked_again(exchanges[place], model=bench.model, reply_tokens=reply_tokens, extra=extra)
+            try:
+                exchange, prefill = _ask(bench, exchanges[place], request)
+            except ServerError as error:
+                if not _refused(error):
+                    raise
+                if first is not None:
+                    raise ServerError(f"turn {place} was answered before, and now: {error}") from error
+                if run < warm_up:
+                    continue
+                skipped.append(Skipped(place, f"the server refused it: {error}"))
+                continue
+            answered.append(exchange)
+            if run >= warm_up and first is None:
+                kept.append(place)
+            sample = _sample(exchange, prefill)
+            ours += sample[1]
+            if run >= warm_up:
+                samples[number if first is not None else len(kept) - 1].append(sample[0])
+        after = bench.counts()
+        if before is not None and after is not None and after - before > ours:
+            notes.append(
+                f"the server evaluated or read {after - before - ours:,.0f} prompt tokens more than were asked "
+                "for here: somebody else uses it"
+            )
+        if run >= warm_up and first is None:
+            first = answered
+    if not first:
+        reason = f"; the first: {skipped[0].reason}" if skipped else ""
+        raise InputError(f"nothing of this record could be asked again of {bench.engine.url}{reason}")
+    fold = Fold(rulebook or Rulebook(), Options(server=bench.facts.rule))
+    turns = [fold.step(replace(e, rendered=bench.engine.render(e))) for e in first]
+    turns = fold.turns() or turns
+    return judge(
+        bench.facts, turns, samples, skipped, places=kept, warm_up=warm_up,
+        notes=tuple(dict.fromkeys(notes)),
+    )  # fmt: skip
+
+
+def _askable(
+    exchanges: Sequence[Exchange], bench: Bench, reply_tokens: int, skipped: list[Skipped]
+) -> list[int]:
+    """The places of what can be asked again; what cannot goes to `skipped`."""
+    found = []
+    for place, exchange in enumerate(exchanges):
+        try:
+            asked_again(exchange, model=bench.model, reply_tokens=reply_tokens)
+        except NotReplayedError as error:
+            skipped.append(Skipped(place, str(error)))
+        else:
+            found.append(place)
+    return found
+
+
+def _ask(bench: Bench, recorded: Exchange, request: Asked) -> tuple[Exchange, float | None]:
+    passed = {
+        name: value
+        for name, value in recorded.headers.items()
+        if name.startswith(("x-prefixguard-", "anthropic-version"))
+    }
+    answer = bench.client.timed(request.path, request.body, passed)
+    exchange = replace(
+        recorded, path=request.path, request=request.body, response=assemble(answer.body, answer.content_type),
+        usage=None, status=answer.status, upstream=bench.engine.url, aborted=False, rendered=None,
+        timing=Timing(answer.first_ms, answer.total_ms),
+    )  # fmt: skip
+    return exchange, bench.prefill_ms(answer.body)
+
+
+def _sample(exchange: Exchange, prefill: float | None) -> tuple[Sample, int]:
+    """What one answer says, and the tokens of its prompt."""
+    import msgspec
+
+    from prefixguard.wire.usage import decode_usage
+
+    body = msgspec.json.decode(exchange.response) if exchange.response else None
+    found = decode_usage(body) if isinstance(body, dict) else None
+    usage = found.usage if found is not None else None
+    sample = Sample(usage.read if usage is not None else None, exchange.timing.first_token_ms, prefill)
+    return sample, usage.total if usage is not None else 0
+
+
+def _refused(error: ServerError) -> bool:
+    """Whether the server is there, and said no to this one request."""
+    return " answered 4" in str(error) or " answered 5" in str(error)
