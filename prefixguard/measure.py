@@ -118,8 +118,11 @@ def by_ids(
     low = cached
     if rule.kind == "state":
         # A pure append goes on where the last prompt ended; from anywhere else, only if a state was kept.
-        end = (len(parent_ids) - 1) // rule.grain * rule.grain if parent_ids is not None else 0
-        low = end if parent_ids is not None and cached >= end and ids[: len(parent_ids)] == parent_ids else 0
+        appended = parent_ids is not None and ids[: len(parent_ids)] == parent_ids
+        end = len(parent_ids) if parent_ids is not None and appended else 0
+        # In blocks the last token of a prompt is never part of what is kept of it.
+        end = (end - 1) // rule.grain * rule.grain if rule.grain > 1 else min(end, len(ids) - 1)
+        low = max(end, 0) if appended and cached >= end else 0
     readable = Readable(low, cached, donor, cached, cached)
     if parent_ids is None:
         return Numbers(len(ids), 0, 0, 0, 0, readable, False, "server", True)

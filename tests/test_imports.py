@@ -27,7 +27,7 @@ CORE: tuple[tuple[str, ...], ...] = (
 )
 ABOVE: tuple[tuple[str, ...], ...] = (
     ("blame", "gate", "gateway", "configuration", "kv"),
-    ("baseline", "simulate", "modelfiles"),
+    ("baseline", "simulate", "modelfiles", "trial", "checkup"),
     ("store", "reports", "importers", "proxy", "engines", "lint", "testing"),
     ("cli",),
 )

@@ -27,6 +27,8 @@ COMMANDS: dict[str, str] = {
     "diff": "Compare two sessions, or two turns.",
     "export": "Write recorded sessions as an exchange log.",
     "lint": "Find cache-breaking code before it runs.",
+    "measure": "Ask a recorded session again of a real server: predicted against measured, turn by turn.",
+    "doctor": "Ask a running server for its settings and figures, and say what wastes its cache.",
     "kv": "KV memory of a model: bytes per token and sequence, and how many fit a GPU.",
     "simulate": "Play recorded sessions or a trace against a KV pool: hit rate, evictions, capacity.",
     "rules": "The catalogue of findings, and the cache rules with their dates and sources.",

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from prefixguard.errors import ServerError
 from prefixguard.exchange import Exchange, Rendered
 
 if TYPE_CHECKING:
@@ -45,10 +46,12 @@ def attach(url: str, *, key: str | None = None, timeout: float = 10.0) -> Engine
     from prefixguard.engines.llamacpp import LlamaCpp
     from prefixguard.engines.vllm import Vllm, is_vllm
 
-    # vLLM has no /props, llama.cpp no /version: the first question tells them apart.
-    if is_vllm(JsonClient(url, key=key, timeout=timeout)):
-        return Vllm(url, key=key, timeout=timeout)
-    return LlamaCpp(url, key=key, timeout=timeout)
+    try:
+        return LlamaCpp(url, key=key, timeout=timeout)
+    except ServerError:
+        if is_vllm(JsonClient(url, key=key, timeout=timeout)):
+            return Vllm(url, key=key, timeout=timeout)
+        raise
 
 
 def render_exchanges(

@@ -89,7 +89,7 @@ class JsonClient:
             except (OSError, http.client.HTTPException) as error:
                 raise ServerError(f"{self.url} does not answer: {error}") from error
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise ServerError(f"{self.url}{path} did not answer in JSON: is it a model server?") from error
+                raise ServerError(f"{self.url}{path} gave no JSON: is it a model server?") from error
 
     def _open(self, path: str, body: bytes | None, headers: Mapping[str, str]) -> Any:
         request = urllib.request.Request(self.url + path, body, dict(headers))  # noqa: S310 - the scheme was checked

@@ -17,6 +17,7 @@ from prefixguard.wire.detect import detect, is_side_traffic
 from prefixguard.wire.usage import decode_usage
 
 _CACHE = "vllm:cache_config_info"
+_RENDERED = ("messages", "tools", "chat_template_kwargs", "continue_final_message", "add_generation_prompt")
 
 
 def is_vllm(client: JsonClient) -> bool:
@@ -55,7 +56,7 @@ class Vllm:
         self.caching = self.cache.get("enable_prefix_caching", "True") == "True"
         self.retention = self.cache.get("prefix_cache_retention_interval", "")
         models = self._client.get("/v1/models")
-        first = next(iter(models.get("data") or []), {}) if isinstance(models, dict) else {}
+        first: dict[str, Any] = next(iter(models.get("data") or []), {}) if isinstance(models, dict) else {}
         self.model = str(first.get("id", ""))
         longest = first.get("max_model_len")
         self.longest: int | None = longest if isinstance(longest, int) else None
@@ -109,10 +110,8 @@ class Vllm:
         if api not in CHAT_APIS:
             raise UnsupportedError(f"{api} is no API of a vLLM server")
         body = conversion.chat_body(api, request)
-        kept = ("messages", "tools", "chat_template_kwargs", "continue_final_message", "add_generation_prompt")
-        return self._ids(
-            {"model": self.model, "add_generation_prompt": True, **{k: body[k] for k in kept if k in body}}
-        )
+        kept = {k: body[k] for k in _RENDERED if k in body}
+        return self._ids({"model": self.model, "add_generation_prompt": True, **kept})
 
     def _ids(self, body: dict[str, Any]) -> array[int]:
         answer = self._client.post("/tokenize", body)

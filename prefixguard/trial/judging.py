@@ -88,6 +88,9 @@ def _explained(
 ) -> tuple[str | None, str]:
     codes = [f.code for f in turn.findings]
     if verdict == "exact":
+        own = min(turn.tokens.shared, turn.tokens.prompt - 1)
+        if engine.kind == "llama.cpp" and turn.tokens.exact and measured < own and engine.caching and high:
+            return "PG606", f"another prompt took the slot: {measured:,} of {own:,} shared tokens were left"
         return None, ""
     if verdict == "more":
         return None, _MORE.get(engine.kind, "more than this session left")
@@ -120,7 +123,9 @@ def _break_ms(turn: MeasuredTurn, fit: Fit | None) -> float | None:
     """What it took to evaluate again what an append would have read."""
     if not turn.is_break:
         return None
-    again = min(turn.rebilled, turn.prompt_tokens - turn.measured)
+    # Without a stored state, what lies before the divergence is evaluated again as well.
+    again = turn.rebilled + max(0, turn.predicted_high - turn.measured)
+    again = min(again, turn.prompt_tokens - turn.measured)
     if fit is not None:
         return fit.between(turn.measured, turn.measured + again)
     evaluated = turn.prompt_tokens - turn.measured
@@ -141,5 +146,5 @@ def _notes(engine: EngineFacts, turns: Sequence[MeasuredTurn]) -> list[str]:
         )
     guessed = sum(not turn.exact_ids for turn in turns)
     if guessed:
-        notes.append(f"{guessed} of {len(turns)} predictions rest on counted text, not on the server's own ids")
+        notes.append(f"{guessed} of {len(turns)} predictions rest on counted text, not on the server's ids")
     return notes

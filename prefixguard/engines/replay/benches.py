@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,7 +21,19 @@ from prefixguard.rulebook import Rulebook
 from prefixguard.trial import EngineFacts
 
 _PREFILL = re.compile(rb'"prompt_ms":\s*([\d.eE+-]+)')
+_COUNTERS = (
+    "llamacpp:prompt_tokens_total", "llamacpp:prompt_tokens_cached_total", "llamacpp:prompt_seconds_total",
+)  # fmt: skip
 _SECONDS_FOR_A_PROMPT = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A server's own figures of one prompt, for what its usage lacks, in tokens and milliseconds."""
+
+    prompt: int | None = None
+    cached: int | None = None
+    prefill_ms: float | None = None
 
 
 class Bench(Protocol):
@@ -40,8 +53,8 @@ class Bench(Protocol):
         """Makes the next prompt read nothing; gives fields that every request of the run must carry."""
         ...
 
-    def prefill_ms(self, body: bytes) -> float | None:
-        """The server's own time for a prompt, from a whole or streamed answer."""
+    def counted(self, body: bytes) -> Counted:
+        """What the server says of the prompt that it has just answered with `body`, beside its usage."""
         ...
 
     def counts(self) -> float | None: ...
@@ -64,7 +77,7 @@ def bench_for(
 
 
 class LlamaCppBench:
-    """A llama.cpp server. A fresh start erases every slot, or fills it with what no conversation begins with."""
+    """A llama.cpp server. A fresh start erases every slot, or fills it with what nobody begins with."""
 
     def __init__(
         self, engine: LlamaCpp, client: JsonClient, model: str | None, flags: tuple[str, ...], rules: Rulebook
@@ -73,6 +86,8 @@ class LlamaCppBench:
         self.client = client
         self._flush = engine.tokenize("~ ~ ~", begin=False).tolist()
         self._slots = engine.properties.slots
+        self._has_metrics = True
+        self._last: tuple[float, ...] | None = None
         self.model = engine.properties.model
         shape = _shape(model, rules) if model else _found(str(engine.properties.model), rules)
         windowed = _windowed(shape, whole_windows="--swa-full" in flags)
@@ -86,21 +101,46 @@ class LlamaCppBench:
             try:
                 self.client.post(f"/slots/{slot}?action=erase", {})
             except ServerError:
-                self.client.post("/completion", {"prompt": self._flush, "n_predict": 0, "id_slot": slot})
+                self._flood(slot)
+        self._last = self._metrics()
         return {}
 
-    def prefill_ms(self, body: bytes) -> float | None:
-        found = _PREFILL.findall(body)
-        return float(found[-1]) if found else None
+    def _flood(self, slot: int) -> None:
+        try:
+            self.client.post("/completion", {"prompt": self._flush, "n_predict": 0, "id_slot": slot})
+        except ServerError as error:
+            # Some builds complain of what the model sampled; the prompt stands in the slot by then.
+            if " answered 500" not in str(error):
+                raise
 
-    def counts(self) -> float | None:
+    def counted(self, body: bytes) -> Counted:
+        # Answers to Anthropic's API carry no times, and an answer that broke off no counts: what the
+        # server's counters grew by is this prompt's.
+        before, self._last = self._last, self._metrics()
+        told = _PREFILL.findall(body)
+        prefill = float(told[-1]) if told else None
+        if before is None or self._last is None:
+            return Counted(prefill_ms=prefill)
+        fresh, cached, seconds = (now - then for now, then in zip(self._last, before, strict=True))
+        return Counted(
+            round(fresh + cached), round(cached), prefill if prefill is not None else seconds * 1000
+        )
+
+    def _metrics(self) -> tuple[float, ...] | None:
+        """The counters of prompts since the server's start; None where `/metrics` is switched off."""
+        if not self._has_metrics:
+            return None
         try:
             metrics = Metrics(self.client.text("/metrics"))
         except ServerError:
+            self._has_metrics = False
             return None
-        evaluated = metrics.sum("llamacpp:prompt_tokens_total")
-        cached = metrics.sum("llamacpp:prompt_tokens_cached_total")
-        return evaluated + cached if evaluated is not None and cached is not None else None
+        found = [metrics.sum(name) for name in _COUNTERS]
+        return tuple(value for value in found if value is not None) if None not in found else None
+
+    def counts(self) -> float | None:
+        found = self._metrics()
+        return found[0] + found[1] if found is not None else None
 
 
 class VllmBench:
@@ -111,6 +151,7 @@ class VllmBench:
     ) -> None:
         self.engine: Engine = engine
         self._vllm = engine
+        self._last: tuple[float, float] | None = None
         self.client = client
         self.model = engine.model
         shape = _shape(model, rules) if model else _found(engine.model, rules)
@@ -121,10 +162,22 @@ class VllmBench:
         )
 
     def fresh(self) -> Mapping[str, Any]:
+        self._last = self._hits()
         return {"cache_salt": f"prefixguard-{secrets.token_hex(8)}"}
 
-    def prefill_ms(self, body: bytes) -> float | None:
-        return None  # vLLM shows no time of its own in an answer
+    def counted(self, body: bytes) -> Counted:
+        # Without --enable-prompt-tokens-details usage is silent, and the counters speak.
+        before, self._last = self._last, self._hits()
+        if before is None or self._last is None:
+            return Counted()
+        prompt, cached = (round(now - then) for now, then in zip(self._last, before, strict=True))
+        return Counted(prompt, cached)
+
+    def _hits(self) -> tuple[float, float] | None:
+        metrics = self._vllm.metrics()
+        asked = metrics.sum("vllm:prefix_cache_queries_total")
+        hit = metrics.sum("vllm:prefix_cache_hits_total")
+        return (asked, hit) if asked is not None and hit is not None else None
 
     def counts(self) -> float | None:
         return self._vllm.metrics().sum("vllm:prompt_tokens_total")

@@ -1,4 +1,4 @@
-"""A recorded request as it is asked again: same prompt, another model's name, a short reply, streamed. Pure."""
+"""A recorded request as it is asked again: same prompt, other model name, short reply, streamed. Pure."""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from prefixguard.analysis import Fold, Options
 from prefixguard.engines.replay.benches import Bench
 from prefixguard.engines.replay.bodies import Asked, NotReplayedError, asked_again
@@ -14,6 +16,7 @@ from prefixguard.exchange import Exchange, Timing
 from prefixguard.rulebook import Rulebook
 from prefixguard.trial import Sample, Skipped, Trial, judge
 from prefixguard.wire.streams import assemble
+from prefixguard.wire.usage import decode_usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ def measure(
             on_progress(Progress(run * len(asked) + number, total, what))
             request = asked_again(exchanges[place], model=bench.model, reply_tokens=reply_tokens, extra=extra)
             try:
-                exchange, prefill = _ask(bench, exchanges[place], request)
+                exchange, sample, size = _ask(bench, exchanges[place], request)
             except ServerError as error:
                 if not _refused(error):
                     raise
@@ -72,15 +75,14 @@ def measure(
             answered.append(exchange)
             if run >= warm_up and first is None:
                 kept.append(place)
-            sample = _sample(exchange, prefill)
-            ours += sample[1]
+            ours += size
             if run >= warm_up:
-                samples[number if first is not None else len(kept) - 1].append(sample[0])
+                samples[number if first is not None else len(kept) - 1].append(sample)
         after = bench.counts()
         if before is not None and after is not None and after - before > ours:
             notes.append(
-                f"the server evaluated or read {after - before - ours:,.0f} prompt tokens more than were asked "
-                "for here: somebody else uses it"
+                f"the server took {after - before - ours:,.0f} prompt tokens more than were asked for here: "
+                "somebody else uses it"
             )
         if run >= warm_up and first is None:
             first = answered
@@ -111,32 +113,28 @@ def _askable(
     return found
 
 
-def _ask(bench: Bench, recorded: Exchange, request: Asked) -> tuple[Exchange, float | None]:
+def _ask(bench: Bench, recorded: Exchange, request: Asked) -> tuple[Exchange, Sample, int]:
+    """One request: the exchange that came of it, what was measured, the tokens of its prompt."""
     passed = {
         name: value
         for name, value in recorded.headers.items()
         if name.startswith(("x-prefixguard-", "anthropic-version"))
     }
     answer = bench.client.timed(request.path, request.body, passed)
+    counted = bench.counted(answer.body)
+    response = assemble(answer.body, answer.content_type)
     exchange = replace(
-        recorded, path=request.path, request=request.body, response=assemble(answer.body, answer.content_type),
-        usage=None, status=answer.status, upstream=bench.engine.url, aborted=False, rendered=None,
+        recorded, path=request.path, request=request.body, response=response, usage=None,
+        status=answer.status, upstream=bench.engine.url, aborted=False, rendered=None,
         timing=Timing(answer.first_ms, answer.total_ms),
     )  # fmt: skip
-    return exchange, bench.prefill_ms(answer.body)
-
-
-def _sample(exchange: Exchange, prefill: float | None) -> tuple[Sample, int]:
-    """What one answer says, and the tokens of its prompt."""
-    import msgspec
-
-    from prefixguard.wire.usage import decode_usage
-
-    body = msgspec.json.decode(exchange.response) if exchange.response else None
+    body = msgspec.json.decode(response) if response else None
     found = decode_usage(body) if isinstance(body, dict) else None
     usage = found.usage if found is not None else None
-    sample = Sample(usage.read if usage is not None else None, exchange.timing.first_token_ms, prefill)
-    return sample, usage.total if usage is not None else 0
+    # The server's usage is of this very request; its counters may hold another client's as well.
+    cached = usage.read if usage is not None and usage.read is not None else counted.cached
+    size = usage.total if usage is not None else counted.prompt or 0
+    return exchange, Sample(cached, answer.first_ms, counted.prefill_ms), size
 
 
 def _refused(error: ServerError) -> bool:

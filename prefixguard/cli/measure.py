@@ -1,0 +1,129 @@
+"""`prefixguard measure`: a recorded session asked again of a real server, predicted against measured."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from prefixguard.errors import InputError
+from prefixguard.importers import open_source
+from prefixguard.reports.measure import measure_page, measure_to_json
+from prefixguard.reports.text import console
+from prefixguard.rulebook import Rulebook
+
+if TYPE_CHECKING:
+    from prefixguard.engines.replay import Progress
+    from prefixguard.trial import Trial
+
+
+@click.command()
+@click.argument("source")
+@click.argument("server_options", nargs=-1, type=click.UNPROCESSED)
+@click.option("--server", metavar="URL", help="A running llama.cpp or vLLM server.")
+@click.option("--launch", type=click.Choice(["llama.cpp"]), help="Start a server for the measurement.")
+@click.option("--model", metavar="PATH|NAME", help="The GGUF file to launch; or whose layers a server has.")
+@click.option("--store", metavar="PATH|URL", help="The record to read (or PREFIXGUARD_STORE).")
+@click.option("--key", envvar="PREFIXGUARD_SERVER_KEY", metavar="KEY", help="The server's API key.")
+@click.option("--repeat", type=click.IntRange(min=1), default=1, help="Runs; times are their medians.")
+@click.option("--warm-up", type=click.IntRange(min=0), default=0, help="Runs before, that do not count.")
+@click.option("--reply-tokens", type=click.IntRange(min=1), default=1, help="Tokens of each reply.")
+@click.option("--context", type=click.IntRange(min=16), default=8192, help="Context of a launched server.")
+@click.option("--slots", type=click.IntRange(min=1), default=1, help="Slots of the launched server.")
+@click.option("--threads", type=click.IntRange(min=1), help="Its threads (default: all processors).")
+@click.option(
+    "--chat-template", type=click.Path(dir_okay=False, path_type=Path), help="A template for --launch."
+)
+@click.option(
+    "--llama-server", "binary", metavar="PROGRAM", help="The llama-server to launch; by default one is found."
+)
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text")
+def command(
+    *,
+    source: str,
+    server_options: tuple[str, ...],
+    server: str | None,
+    launch: str | None,
+    model: str | None,
+    store: str | None,
+    key: str | None,
+    repeat: int,
+    warm_up: int,
+    reply_tokens: int,
+    context: int,
+    slots: int,
+    threads: int | None,
+    chat_template: Path | None,
+    binary: str | None,
+    format_: str,
+) -> None:
+    """Ask a recorded session again of a real server: predicted against measured, turn by turn.
+
+    SOURCE is an exchange log or a recorded session. Each run starts fresh: a
+    llama.cpp server loses what its slots hold; on vLLM each run has a cache
+    salt of its own. Options behind `--` go to a launched server.
+
+    \b
+    Examples:
+      prefixguard measure last --launch llama.cpp --model model.gguf --repeat 3
+      prefixguard measure log.jsonl --server http://127.0.0.1:8080 --format json
+      prefixguard measure last --launch llama.cpp --model model.gguf -- --swa-full
+    """
+    if (server is None) == (launch is None):
+        raise InputError("measure: name a running server with --server URL, or start one with --launch")
+    if launch is not None and model is None:
+        raise InputError(f"measure: --launch {launch} needs --model PATH, a GGUF file")
+    if server is not None and server_options:
+        raise InputError("measure: options behind -- go to a launched server; --server has its own")
+    exchanges = open_source(source, store)
+    rulebook = Rulebook()
+
+    from prefixguard.engines import attach
+    from prefixguard.engines.local import launch as start
+    from prefixguard.engines.replay import Bench, bench_for, measure
+
+    def trial_of(bench: Bench) -> Trial:
+        with _progress() as on_progress:
+            return measure(
+                exchanges, bench, rulebook=rulebook, repeat=repeat, warm_up=warm_up,
+                reply_tokens=reply_tokens, on_progress=on_progress,
+            )  # fmt: skip
+
+    if server is not None:
+        trial = trial_of(bench_for(attach(server, key=key), key=key, model=model, rulebook=rulebook))
+    else:
+        assert model is not None
+        with start(
+            model, binary=binary, template=chat_template, context=context, slots=slots, threads=threads,
+            options=("--metrics", *server_options),
+        ) as started:  # fmt: skip
+            flags = ("-c", str(context), "-np", str(slots), "--cache-ram", "0", *server_options)
+            trial = trial_of(bench_for(started.engine, model=model, flags=flags, rulebook=rulebook))
+    if format_ == "json":
+        click.echo(measure_to_json(trial), nl=False)
+    else:
+        console().print(measure_page(trial))
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Progress], None]]:
+    """A bar on a terminal; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(stage: Progress) -> None:
+            bar.update(task, completed=stage.done, total=stage.total, description=stage.doing)
+
+        yield show
