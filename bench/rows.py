@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 
 class Row(NamedTuple):
@@ -14,9 +15,9 @@ class Row(NamedTuple):
     held: bool | None = None
 
 
-def show(name: str, rows: list[Row]) -> None:
-    """Prints the figures of one bench."""
-    print(f"\n{name}")
+def show(name: str, rows: Iterable[Any], seconds: float | None = None) -> None:
+    """Prints the figures of one bench: anything with the fields of a row."""
+    print(f"\n{name}" + (f"  ({seconds:.0f} s)" if seconds is not None else ""))
     for row in rows:
         verdict = {True: "held", False: "MISSED", None: ""}[row.held]
-        print(f"  {row.what:<48} {row.value:<48} {row.target:<12} {verdict}".rstrip())
+        print(f"  {row.what:<44} {row.value:<56} {row.target:<12} {verdict}".rstrip())

@@ -40,7 +40,8 @@ def remarks(
             found += _merged(catalogue, step.parting, shape)
     if step.match is not None and step.match.node.reply and shape == "append" and not step.match.echo:
         found += _not_echoed(catalogue, step.match, step.prompt)
-    found += usage_findings(catalogue, step.rule, step.prompt, step.exchange, step.decoded)
+    options = step.reading.body.get("stream_options")
+    found += usage_findings(catalogue, step.rule, step.prompt, step.exchange, step.decoded, options)
     kept = [f for f in found if f.code in _REPEATED or f.code not in said]
     said.update(f.code for f in kept)
     return kept

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from prefixguard.caches.rule import CacheRule
 from prefixguard.causes.evidence import Catalogue
 from prefixguard.exchange import Exchange
@@ -15,14 +13,15 @@ from prefixguard.wire.usage import DecodedUsage
 
 
 def usage_findings(
-    catalogue: Catalogue, rule: CacheRule, prompt: Prompt, exchange: Exchange, decoded: DecodedUsage | None
-) -> list[Finding]:
-    """Findings about the figures themselves."""
+    catalogue: Catalogue, rule: CacheRule, prompt: Prompt, exchange: Exchange, decoded: DecodedUsage | None,
+    stream_options: Any,
+) -> list[Finding]:  # fmt: skip
+    """Findings about the figures themselves. stream_options: the request's field of that name."""
     if exchange.status is not None and exchange.status >= 400:
         return []
     if decoded is None:
         streams = prompt.api in ("openai-chat", "completions") and prompt.stream
-        if streams and exchange.response is not None and not _asks_for_usage(exchange.request):
+        if streams and exchange.response is not None and not _asks_for_usage(stream_options):
             return [
                 catalogue.finding(
                     "PG802", "the stream carries no usage: stream_options.include_usage is not set",
@@ -42,13 +41,5 @@ def usage_findings(
     return []
 
 
-class _Request(msgspec.Struct):
-    stream_options: Any = None
-
-
-def _asks_for_usage(request: bytes) -> bool:
-    try:
-        options = msgspec.json.decode(request, type=_Request).stream_options
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
+def _asks_for_usage(options: Any) -> bool:
     return isinstance(options, dict) and bool(options.get("include_usage"))

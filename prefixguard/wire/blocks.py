@@ -23,6 +23,13 @@ class Body:
         """Raises msgspec.DecodeError when `raw` is not a JSON object."""
         self.fields: dict[str, msgspec.Raw] = _fields.decode(raw)
 
+    @classmethod
+    def of(cls, fields: dict[str, msgspec.Raw]) -> Body:
+        """A body that was split already."""
+        body = cls.__new__(cls)
+        body.fields = fields
+        return body
+
     def get(self, name: str) -> Any:
         """The field's value, or None when it is absent or malformed."""
         raw = self.fields.get(name)

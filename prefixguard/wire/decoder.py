@@ -18,6 +18,7 @@ from prefixguard.exchange import Exchange
 from prefixguard.prompt import TOOLS_FIRST, Mark, Parameter, Prompt, Segment
 from prefixguard.wire import blocks
 from prefixguard.wire.blocks import Body
+from prefixguard.wire.bookmarks import Bookmarks, Resumed
 from prefixguard.wire.detect import detect, is_side_traffic, model_in_path
 from prefixguard.wire.format import ElementList, Format, Segments
 
@@ -84,10 +85,15 @@ class Decoder:
         self._settings: dict[tuple[Parameter, ...], tuple[Parameter, ...]] = {}
         self._groups: dict[tuple[_Entry, ...], tuple[_Entry, ...]] = {}
         self._bases: dict[str, list[str]] = {}
+        self._bookmarks = Bookmarks()
 
-    def format(self, exchange: Exchange) -> Format:
-        """The exchange's format. Raises UnreadableError."""
-        return self._open(exchange)[0]
+    def _resumed(self, exchange: Exchange) -> tuple[Format, Resumed] | None:
+        """A body that begins as an earlier one did, and speaks the same format."""
+        resumed = None if is_side_traffic(exchange.path) else self._bookmarks.resume(exchange.request)
+        if resumed is None:
+            return None
+        format_ = detect(exchange.path, resumed.body.fields.keys())
+        return (format_, resumed) if format_ is not None and format_.name == resumed.told.format else None
 
     def _open(self, exchange: Exchange) -> tuple[Format, Body]:
         if is_side_traffic(exchange.path):
@@ -103,14 +109,13 @@ class Decoder:
 
     def read(self, exchange: Exchange) -> Reading:
         """Request and response of an exchange, each scanned once. Raises UnreadableError."""
-        format_, body = self._open(exchange)
-        prompt = self._prompt_of(exchange, format_, body)
+        format_, body, prompt = self._read(exchange)
         response = _parsed(exchange.response)
         return Reading(format_, body, prompt, _reply(format_, response), response)
 
     def prompt(self, exchange: Exchange) -> Prompt:
         """The prompt of an exchange, tools first. Raises UnreadableError."""
-        return self._prompt_of(exchange, *self._open(exchange))
+        return self._read(exchange)[2]
 
     def reply(self, exchange: Exchange) -> Segments:
         """The segments of the reply, as a client would send them back; empty when there is none."""
@@ -120,16 +125,23 @@ class Decoder:
             return ()
         return _reply(format_, _parsed(exchange.response))
 
-    def _prompt_of(self, exchange: Exchange, format_: Format, body: Body) -> Prompt:
+    def _read(self, exchange: Exchange) -> tuple[Format, Body, Prompt]:
+        known = self._resumed(exchange)
+        if known is None:
+            format_, body = self._open(exchange)
+            resumed = None
+        else:
+            format_, resumed = known
+            body = resumed.body
         try:
-            return self._prompt(exchange, format_, body)
+            return format_, body, self._prompt(exchange, format_, body, resumed)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise UnreadableError(f"malformed {format_.name} request: {error}") from error
 
-    def _prompt(self, exchange: Exchange, format_: Format, body: Body) -> Prompt:
+    def _prompt(self, exchange: Exchange, format_: Format, body: Body, resumed: Resumed | None) -> Prompt:
         tools = self._lists(body, format_.tools)
         head = self._lists(body, format_.head)
-        history = self._lists(body, format_.history)
+        history = self._history(exchange, format_, body, resumed)
         if format_.leading_head:
             n = next((i for i, (_, s) in enumerate(history) if s.role != "system"), len(history))
             head, history = head + history[:n], history[n:]
@@ -149,6 +161,25 @@ class Decoder:
             raw=format_.raw,
         )
 
+    def _history(
+        self, exchange: Exchange, format_: Format, body: Body, resumed: Resumed | None
+    ) -> _Entries:
+        """The history's entries; of a resumed body, those known and those of the elements behind them."""
+        (element_list,) = format_.history
+        elements = body.elements(element_list.name) if element_list.name in body.fields else None
+        if elements is None:
+            return self._lists(body, format_.history)
+        found: _Entries = []
+        first = 0
+        if resumed is not None:
+            found = list(resumed.told.entries[: resumed.place.entries])
+            first = resumed.place.elements
+        sizes = self._elements(found, elements, f"/{element_list.name}", element_list, first)
+        self._bookmarks.keep(
+            exchange.request, body, format_.name, element_list.name, tuple(found), elements, sizes, resumed
+        )
+        return found
+
     def _lists(self, body: Body, lists: tuple[ElementList, ...]) -> _Entries:
         found: _Entries = []
         for element_list in lists:
@@ -167,9 +198,18 @@ class Decoder:
         if elements is None:
             return self._single(body.get(name), pointer, element_list)
         found: _Entries = []
+        self._elements(found, elements, pointer, element_list)
+        return found
+
+    def _elements(
+        self, found: _Entries, elements: list[msgspec.Raw], pointer: str, element_list: ElementList, first: int = 0
+    ) -> list[int]:  # fmt: skip
+        """Appends the entries of elements, the first of which is number `first`. Returns how many each became."""
         read = element_list.read
         seen = self._seen.setdefault(read, {})
-        for base, raw in zip(self._pointers(pointer, len(elements)), elements, strict=False):
+        bases = self._pointers(pointer, first + len(elements))
+        sizes = []
+        for i, raw in enumerate(elements, start=first):
             view = memoryview(raw)
             key = xxh3_128_digest(view)
             element = seen.get(key)
@@ -180,11 +220,13 @@ class Decoder:
             if isinstance(became, Mark):
                 if found:
                     found[-1] = (found[-1][0], replace(found[-1][1], mark=became))
+                sizes.append(0)
                 continue
-            found += element.at(base, became)
+            found += element.at(bases[i], became)
+            sizes.append(len(became))
         if self._size > self._capacity:
             self._forget()
-        return found
+        return sizes
 
     def _pointers(self, pointer: str, count: int) -> list[str]:
         """The pointers of a list's elements, at least `count`; made once and shared by all prompts."""

@@ -1,0 +1,181 @@
+"""Reads a body on from where an earlier one left off, when it begins with the very same bytes.
+
+An agent's body of turn n + 1 is, byte for byte, that of turn n up to the end of
+its history. Bookmarks stand behind the last elements of the history; a body
+that has a bookmarked prefix (told by its digest) is scanned from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+from xxhash import xxh3_128, xxh3_128_digest
+
+from prefixguard.prompt import Segment
+from prefixguard.wire.blocks import Body
+
+type _Entry = tuple[str, Segment]
+
+_SPACE = b" \t\r\n"
+_REST = "\0"
+_WRITTEN = b'"\\u0000"'
+"""A name that no field has, for the history that is read on."""
+_TAIL = 32
+# The last element may carry a breakpoint that moves on with the next turn, and so may the last but two.
+_BEHIND = (0, 1, 3)
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Right behind an element. elements, entries: how many came before. state: hash of all before it."""
+
+    offset: int
+    tail: bytes
+    digest: bytes
+    state: xxh3_128
+    elements: int
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What is remembered of one body: the fields before its history, and the history's entries."""
+
+    fields: dict[str, msgspec.Raw]
+    name: str
+    format: str
+    entries: Sequence[_Entry]
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A body of which only what follows `place` was scanned: its history holds the new elements alone."""
+
+    body: Body
+    told: _Told
+    place: Place
+
+
+class Bookmarks:
+    """The bodies read last, at most `most` of them, each session's latest."""
+
+    def __init__(self, most: int = 128) -> None:
+        self._most = most
+        self._told: dict[int, _Told] = {}
+
+    def resume(self, raw: bytes) -> Resumed | None:
+        """The body read on from a bookmark; None when there is none that fits, or the rest is no JSON."""
+        for key, told in reversed(self._told.items()):
+            for place in told.places:
+                offset = place.offset
+                if raw[offset - _TAIL : offset] == place.tail and (
+                    xxh3_128_digest(memoryview(raw)[:offset]) == place.digest
+                ):
+                    found = _read_on(raw, told, place)
+                    if found is not None:
+                        del self._told[key]
+                    return found
+        return None
+
+    def keep(
+        self, raw: bytes, body: Body, format_: str, name: str, entries: Sequence[_Entry],
+        elements: Sequence[msgspec.Raw], sizes: Sequence[int], resumed: Resumed | None,
+    ) -> None:  # fmt: skip
+        """Sets bookmarks in a body that was read.
+
+        elements: those scanned, all of the history or what followed `resumed`.
+        sizes: how many entries each of them became.
+        """
+        if resumed is not None:
+            fields, start = resumed.told.fields, resumed.place
+        else:
+            at = _locate(raw, body, name)
+            if at is None:
+                return
+            fields = {n: msgspec.Raw(bytes(value)) for n, value in _before(body, name)}
+            start = Place(at, b"", b"", xxh3_128(memoryview(raw)[:at]), 0, 0)
+        places = _places(raw, start, elements, sizes)
+        old = resumed.told.places if resumed is not None else ()
+        places += tuple([p for p in old if p.offset <= start.offset and p.offset not in {q.offset for q in places}])
+        if not places:
+            return
+        told = _Told(fields, name, format_, entries, places[: len(_BEHIND)])
+        self._told[id(told)] = told
+        if len(self._told) > self._most:
+            del self._told[next(iter(self._told))]
+
+
+def _read_on(raw: bytes, told: _Told, place: Place) -> Resumed | None:
+    rest = raw[place.offset :].lstrip(_SPACE)
+    if rest[:1] == b",":
+        rest = rest[1:].lstrip(_SPACE)
+        if rest[:1] == b"]":
+            return None
+    elif rest[:1] != b"]":
+        return None
+    if _WRITTEN in rest:
+        return None
+    try:
+        fields = _fields.decode(b"{" + _WRITTEN + b":[" + rest)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    history = fields.pop(_REST)
+    if told.name in fields:
+        return None  # written twice: the second counts
+    return Resumed(Body.of({**told.fields, told.name: history, **fields}), told, place)
+
+
+def _before(body: Body, name: str) -> Iterator[tuple[str, msgspec.Raw]]:
+    for other, value in body.fields.items():
+        if other == name:
+            return
+        yield other, value
+
+
+def _locate(raw: bytes, body: Body, name: str) -> int | None:
+    """Where the array of a top-level field begins, behind its bracket; None when that cannot be told for sure."""
+    array = bytes(body.fields[name])
+    names = list(body.fields)
+    at = raw.find(b'"%b"' % name.encode())
+    if at < 0:
+        return None
+    at = _skip(raw, at + len(name.encode()) + 2, _SPACE + b":")
+    if raw[at : at + len(array)] != array:
+        return None
+    try:
+        rest = _fields.decode(b"{" + _WRITTEN + b":" + raw[at:])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if list(rest) != [_REST, *names[names.index(name) + 1 :]]:
+        return None
+    return at + 1
+
+
+def _skip(raw: bytes, at: int, what: bytes) -> int:
+    while raw[at : at + 1] in what and at < len(raw):
+        at += 1
+    return at
+
+
+def _places(
+    raw: bytes, start: Place, elements: Sequence[msgspec.Raw], sizes: Sequence[int]
+) -> tuple[Place, ...]:
+    """Bookmarks behind the last elements, the last first."""
+    wanted = {len(elements) - behind for behind in _BEHIND}
+    at, entries = start.offset, start.entries
+    state, hashed = start.state.copy(), start.offset
+    found: list[Place] = []
+    view = memoryview(raw)
+    for i, (element, size) in enumerate(zip(elements, sizes, strict=True), start=1):
+        at = _skip(raw, at, _SPACE + b",") + memoryview(element).nbytes
+        entries += size
+        if i in wanted:
+            state.update(view[hashed:at])
+            hashed = at
+            tail = raw[max(0, at - _TAIL) : at]
+            found.append(Place(at, tail, state.digest(), state.copy(), start.elements + i, entries))
+    return tuple(found[::-1])
