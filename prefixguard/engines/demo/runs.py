@@ -22,6 +22,7 @@ from prefixguard.engines.local import LaunchedServer, launch
 from prefixguard.errors import MissingExtraError, ServerError
 from prefixguard.finding import SourceLine
 from prefixguard.rulebook import Rulebook
+from prefixguard.store import Store
 from prefixguard.turn import Session
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ def play(
         raise MissingExtraError("demo", "demo")
     with tempfile.TemporaryDirectory(prefix="prefixguard-demo-") as folder:
         place = store or str(Path(folder) / "record.db")
+        # A record that cannot be made is said before anything is waited for.
+        Store.open(place).close()
         stages = _Stages(on_stage)
         stages.next("starting a model server on the CPU")
         # Both take a second or two to import: time in which the model is loaded.
@@ -199,8 +202,6 @@ async def _in_thread(work: Callable[[], None]) -> None:
 
 def _analysed(server: LaunchedServer, store: str, name: str) -> Session:
     """One run, with the ids that the server evaluated; they are kept with the record."""
-    from prefixguard.store import Store
-
     fold = Fold(Rulebook())
     with Store.open(store, create=False) as record:
         for exchange in list(record.exchanges(name)):
