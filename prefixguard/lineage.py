@@ -33,6 +33,7 @@ LEAST_SUMMARY = 120
 """Characters of a reply that must stand in a new message to show that it is a summary."""
 _POSTINGS = 64
 _CANDIDATES = 24
+_FEW = 16
 
 
 @dataclass(slots=True, eq=False)
@@ -260,15 +261,12 @@ class Lineage:
     def add(self, node: Node, response_ids: tuple[str, ...] = ()) -> None:
         """Takes an exchange into the tree. Its parent, session and thread are set."""
         self._in_use.touch(node)
-        parent_has: frozenset[bytes] = frozenset()
-        if node.parent is not None:
-            parent_has = frozenset(node.parent.extended)
-        weights = node.weights + node.reply_weights
-        fresh = [
-            alike
-            for alike, weight in zip(node.extended, weights, strict=True)
-            if weight >= LEAST_KEY_TOKENS and alike not in parent_has
-        ]
+        before = node.parent.extended if node.parent is not None else ()
+        known = common_length(before, node.extended)
+        new = node.extended[known:]
+        weights = (node.weights + node.reply_weights)[known:]
+        old = before if len(new) < _FEW else frozenset(before)
+        fresh = [a for a, w in zip(new, weights, strict=True) if w >= LEAST_KEY_TOKENS and a not in old]
         for scope in {node.scope, node.pool}:
             _post(self._postings.setdefault(scope, {}), fresh, node)
         for scope in {node.scope, node.pool}:
@@ -320,7 +318,7 @@ def _opens_anew(node: Node, fresh: Node) -> bool:
 def _echoed(node: Node, fresh: Node, overlap: int) -> bool:
     """Whether the reply that `node` got stands in the new history."""
     if node.reply:
-        there = set(fresh.alikes)
+        there = fresh.alikes
         if any(
             weight >= LEAST_KEY_TOKENS and s.alike in there
             for s, weight in zip(node.reply, node.reply_weights, strict=True)

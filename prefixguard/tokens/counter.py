@@ -170,8 +170,10 @@ class Counter:
 
     def segments(self, segments: tuple[Segment, ...]) -> list[int]:
         """Tokens of each segment."""
-        known = self._counts
-        return [known[s.exact] if s.exact in known else self.segment(s) for s in segments]
+        found = list(map(self._counts.get, [segment.exact for segment in segments]))
+        if None in found:
+            return [self.segment(s) if count is None else count for s, count in zip(segments, found, strict=True)]
+        return found  # type: ignore[return-value]
 
     def _count(self, segment: Segment) -> int:
         weights = self.weights

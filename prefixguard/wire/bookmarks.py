@@ -137,22 +137,22 @@ def _before(body: Body, name: str) -> Iterator[tuple[str, msgspec.Raw]]:
 
 
 def _locate(raw: bytes, body: Body, name: str) -> int | None:
-    """Where the array of a top-level field begins, behind its bracket; None when that cannot be told for sure."""
-    array = bytes(body.fields[name])
-    names = list(body.fields)
-    at = raw.find(b'"%b"' % name.encode())
-    if at < 0:
-        return None
-    at = _skip(raw, at + len(name.encode()) + 2, _SPACE + b":")
-    if raw[at : at + len(array)] != array:
-        return None
-    try:
-        rest = _fields.decode(b"{" + _WRITTEN + b":" + raw[at:])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    if list(rest) != [_REST, *names[names.index(name) + 1 :]]:
-        return None
-    return at + 1
+    """Where the array of a top-level field begins, behind its bracket; None when that cannot be told for sure.
+
+    Walks over the fields, which are known in order and length.
+    """
+    at = _skip(raw, 0, _SPACE) + 1
+    found = None
+    for other, value in body.fields.items():
+        key = b'"%b"' % other.encode("utf-8", "surrogatepass")
+        at = _skip(raw, at, _SPACE + b",")
+        if raw[at : at + len(key)] != key:
+            return None  # written with escapes, or twice
+        at = _skip(raw, at + len(key), _SPACE + b":")
+        if other == name:
+            found = at + 1
+        at += memoryview(value).nbytes
+    return found if raw[_skip(raw, at, _SPACE) :].rstrip(_SPACE) == b"}" else None
 
 
 def _skip(raw: bytes, at: int, what: bytes) -> int:

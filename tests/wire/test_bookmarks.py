@@ -168,7 +168,7 @@ RESTS = """
 , {"role": "user", "content": "more"}]}
 ], "\\u0000": [1]}
 ], "system": "late"}
-  ]  }  
+  ]  }
 """.strip("\n").split("\n")
 
 
