@@ -178,7 +178,7 @@ def _times(trial: Trial) -> Iterator[Text]:
     fit = trial.fit
     runs = f"{trial.repeat} run{'s' if trial.repeat > 1 else ''}"
     if fit is None:
-        yield Text(f"No fit of the times: fewer than 4 different prompts ({runs})")
+        yield Text(f"No fit of the times: fewer than 4 different prompts, or too much noise ({runs})")
     else:
         yield Text(
             f"First token after {fit.a:.3g} ms + {fit.b:.3g} ms x n + {fit.c:.3g} ms x n^2 "

@@ -39,7 +39,9 @@ class Fit:
 
 
 def fit_points(points: Sequence[Point]) -> Fit | None:
-    """The least squares of the relative deviations, no coefficient below 0; None for fewer than 4 prompts.
+    """The least squares of the relative deviations, no coefficient below 0.
+
+    None for fewer than 4 different prompts, and when the times do not grow with them.
 
     A prompt of which a part was cached still attends to that part: it counts
     as t(tokens) - t(cached). Prompts of the same size count once each, but are
@@ -60,8 +62,8 @@ def fit_points(points: Sequence[Point]) -> Fit | None:
             size = sum(((_value(row, found) - row[3]) / row[3]) ** 2 for row in rows)
             if best is None or size < best[0] * (1 - 1e-9):
                 best = size, found
-    if best is None:
-        return None
+    if best is None or not (best[1][1] or best[1][2]):
+        return None  # times that do not grow with the prompt are noise
     a, b, c = best[1]
     off = max(abs(_value(row, best[1]) - row[3]) / row[3] for row in rows)
     return Fit(a, b, c, len(usable), off)

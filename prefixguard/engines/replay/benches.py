@@ -41,12 +41,13 @@ class Bench(Protocol):
 
     model: the name that requests must carry. facts: for reports, with the rule
     that predicts. counts: what the server says of its load, prompt tokens since
-    its start, None where it does not say.
+    its start, None where it does not say. no_calls: forbid tool calls.
     """
 
     engine: Engine
     client: JsonClient
     model: str
+    no_calls: bool
     facts: EngineFacts
 
     def fresh(self) -> Mapping[str, Any]:
@@ -84,6 +85,7 @@ class LlamaCppBench:
     ) -> None:
         self.engine: Engine = engine
         self.client = client
+        self.no_calls = False
         self._flush = engine.tokenize("~ ~ ~", begin=False).tolist()
         self._slots = engine.properties.slots
         self._has_metrics = True
@@ -154,6 +156,8 @@ class VllmBench:
         self._last: tuple[float, float] | None = None
         self.client = client
         self.model = engine.model
+        # Without --enable-auto-tool-choice it refuses requests with tools, but not these.
+        self.no_calls = True
         shape = _shape(model, rules) if model else _found(engine.model, rules)
         windowed = _windowed(shape, whole_windows=engine.retention == "None")
         rule = f"vllm:block={engine.block}" + (",hybrid" if windowed else "")

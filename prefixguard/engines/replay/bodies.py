@@ -37,12 +37,18 @@ class Asked:
 
 
 def asked_again(
-    exchange: Exchange, *, model: str, reply_tokens: int, extra: Mapping[str, Any] | None = None
+    exchange: Exchange,
+    *,
+    model: str,
+    reply_tokens: int,
+    extra: Mapping[str, Any] | None = None,
+    no_calls: bool = False,
 ) -> Asked:
     """The request of a recorded exchange for another server. Raises NotReplayedError.
 
     model: the name under which the server serves; "" keeps the recorded one.
-    extra: fields to be added, such as a cache salt.
+    extra: fields to be added, such as a cache salt. no_calls: forbid tool calls, for servers that refuse
+    tools without a parser of calls; the prompt is the same.
     """
     if exchange.method != "POST" or is_side_traffic(exchange.path):
         raise NotReplayedError("carries no prompt that is evaluated")
@@ -66,6 +72,8 @@ def asked_again(
         fields["model"] = model
     fields[_LIMITS.get(api, "max_tokens")] = reply_tokens
     fields["stream"] = True
+    if no_calls and fields.get("tools"):
+        fields["tool_choice"] = {"type": "none"} if api == "anthropic-messages" else "none"
     if api in ("openai-chat", "completions"):
         fields["stream_options"] = {"include_usage": True}
     return Asked(_PATHS[api], msgspec.json.encode({**fields, **(extra or {})}))

@@ -60,7 +60,13 @@ def measure(
         for number, place in enumerate(asked if first is None else kept):
             what = "warming up" if run < warm_up else f"run {run - warm_up + 1} of {repeat}"
             on_progress(Progress(run * len(asked) + number, total, what))
-            request = asked_again(exchanges[place], model=bench.model, reply_tokens=reply_tokens, extra=extra)
+            request = asked_again(
+                exchanges[place],
+                model=bench.model,
+                reply_tokens=reply_tokens,
+                extra=extra,
+                no_calls=bench.no_calls,
+            )
             try:
                 exchange, sample, size = _ask(bench, exchanges[place], request)
             except ServerError as error:
