@@ -116,10 +116,13 @@ def _probed(engine: LlamaCpp, client: JsonClient) -> tuple[tuple[int, int] | Non
 
     def read(ids: list[int]) -> tuple[int, int] | None:
         body = {"prompt": ids, "n_predict": 1, "id_slot": slot, "temperature": 0}
+        before = _cached_so_far(client)
         try:
             answer: Any = client.post("/completion", body)
         except ServerError:
-            return None  # some builds complain of what a model samples
+            # Some builds complain of what a model samples; the prompt was evaluated all the same.
+            after = _cached_so_far(client)
+            return (round(after - before), len(ids)) if before is not None and after is not None else None
         timings = answer.get("timings") if isinstance(answer, dict) else None
         cached = timings.get("cache_n") if isinstance(timings, dict) else None
         return (cached, len(ids)) if isinstance(cached, int) else None
@@ -128,6 +131,13 @@ def _probed(engine: LlamaCpp, client: JsonClient) -> tuple[tuple[int, int] | Non
     kept = read(mine)
     read(others)
     return kept, read(mine)
+
+
+def _cached_so_far(client: JsonClient) -> float | None:
+    try:
+        return Metrics(client.text("/metrics")).sum("llamacpp:prompt_tokens_cached_total")
+    except ServerError:
+        return None
 
 
 # vLLM ----------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Keeps one server process, and ends it when the process that asked for it is gone.
 
-Runs by itself (`python -I -S keeper.py COMMAND ...`), between `process.start`
-and the server. Its standard input is a pipe that nobody writes to: when the
+Runs by itself (`python -I -S keeper.py LOG COMMAND ...`), between
+`process.ServerProcess` and the server. Its standard input is a pipe that nobody writes to: when the
 asking process ends, however it ends, the pipe closes, and so does the server.
 """
 
@@ -29,8 +29,11 @@ def _with_keeper() -> Callable[[], None] | None:
     return lambda: prctl(1, signal.SIGKILL) and None
 
 
-def main(command: list[str]) -> int:
-    """Runs `command`; its exit status, with 128 + N for signal N as shells count."""
+def main(log: str, command: list[str]) -> int:
+    """Runs `command`; its exit status, with 128 + N for signal N as shells count.
+
+    log: the file that takes the server's output; removed with the process that asked.
+    """
     # This process has one thread when it forks, so a function in between is safe.
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_with_keeper())  # noqa: S603, PLW1509
 
@@ -45,6 +48,8 @@ def main(command: list[str]) -> int:
     def watch() -> None:
         while os.read(0, 1024):
             pass
+        with contextlib.suppress(OSError):
+            os.unlink(log)
         stop()
 
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=stop).start())
@@ -56,4 +61,4 @@ def main(command: list[str]) -> int:
 
 if __name__ == "__main__":
     # Not `sys.exit`: a thread may still be reading the pipe.
-    os._exit(main(sys.argv[1:]))
+    os._exit(main(sys.argv[1], sys.argv[2:]))

