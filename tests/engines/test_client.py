@@ -73,7 +73,7 @@ def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("/html", "/html did not answer in JSON: is it a model server?"),
+        ("/html", "/html gave no JSON: is it a model server?"),
         ("/told", "/told answered 401: Invalid API Key"),
         ("/plain", "/plain answered 503: loading the model xxx"),
         ("/silent", "/silent answered 500: Internal Server Error"),
