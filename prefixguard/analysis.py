@@ -215,7 +215,7 @@ class Fold:
             self._openings[_opening_key(node)] = node.index
         self._seen[node.index] = seen
         self._in_use.touch(seen.layout)
-        self._meter.observe(seen)
+        self._meter.observe(seen, step.usage.output if step.usage else None)
 
     def turns(self) -> list[Turn]:
         """All turns so far, with recurrence over what has been seen."""

@@ -123,7 +123,8 @@ def by_ids(
         # In blocks the last token of a prompt is never part of what is kept of it.
         end = (end - 1) // rule.grain * rule.grain if rule.grain > 1 else min(end, len(ids) - 1)
         low = max(end, 0) if appended and cached >= end else 0
-    readable = Readable(low, cached, donor, cached, cached)
+    high = max(cached, slots.possible(ids)) if isinstance(slots, Slots) else cached
+    readable = Readable(low, high, donor, high, high)
     if parent_ids is None:
         return Numbers(len(ids), 0, 0, 0, 0, readable, False, "server", True)
     shared = common_prefix(parent_ids, ids)

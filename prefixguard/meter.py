@@ -111,11 +111,15 @@ class Meter:
         seen = self._recall(index)
         return seen.template if seen else None
 
-    def observe(self, seen: Seen) -> None:
-        """Takes an answered exchange into its cache domain."""
+    def observe(self, seen: Seen, generated: int | None) -> None:
+        """Takes an answered exchange into its cache domain. generated: tokens of its reply, if reported."""
         model = seen.layout.prompt.model
         self._timeline.model(seen.domain, seen.rule, model).observe(seen.request)
         if seen.template_request is not None:
             self._timeline.model(f"rendered {seen.domain}", seen.rule, model).observe(seen.template_request)
         if seen.ids is not None:
-            self._slots_of(seen).observe(seen.node.index, seen.ids.prompt, seen.ids.reply)
+            slots = self._slots_of(seen)
+            if isinstance(slots, Slots):
+                slots.observe(seen.node.index, seen.ids.prompt, seen.ids.reply, generated)
+            else:
+                slots.observe(seen.node.index, seen.ids.prompt, seen.ids.reply)

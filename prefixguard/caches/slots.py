@@ -21,6 +21,8 @@ class _Slot:
     state: array[int]
     index: int | None = None
     used: int = -1
+    unseen: int = 0
+    """Generated tokens behind `state` whose ids nobody knows."""
 
 
 class Slots:
@@ -35,6 +37,12 @@ class Slots:
         slot, shared = self._choose(prompt)
         return min(shared, len(prompt) - 1), slot.index
 
+    def possible(self, prompt: array[int]) -> int:
+        """Cached tokens if a reply whose ids are unknown comes back as it was generated."""
+        slot, shared = self._choose(prompt)
+        unseen = slot.unseen if shared == len(slot.state) else 0
+        return min(shared + unseen, len(prompt) - 1)
+
     def _choose(self, prompt: array[int]) -> tuple[_Slot, int]:
         shares = [(common_prefix(slot.state, prompt), slot) for slot in self._slots]
         shared, best = max(shares, key=lambda pair: pair[0])
@@ -43,13 +51,17 @@ class Slots:
             shared = common_prefix(best.state, prompt)
         return best, shared
 
-    def observe(self, index: int, prompt: array[int], reply: array[int] | None) -> None:
+    def observe(
+        self, index: int, prompt: array[int], reply: array[int] | None, generated: int | None = None
+    ) -> None:
         """Takes a prompt and its reply into the slot that the server would choose.
 
-        reply: the ids that were decoded, the very last sampled token left out.
+        reply: the ids that were decoded, the very last sampled token left out;
+        None when they are not known, of which `generated` then says how many.
         """
         slot, _ = self._choose(prompt)
         slot.state = prompt if not reply else prompt + reply
+        slot.unseen = max(0, (generated or 0) - 1) if reply is None else 0
         slot.index = index
         self._clock += 1
         slot.used = self._clock
