@@ -1,0 +1,5 @@
+"""`python -m prefixguard`."""
+
+from prefixguard.cli import main
+
+main()
