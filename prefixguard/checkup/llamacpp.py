@@ -57,7 +57,7 @@ def examine_llamacpp(state: LlamaCppState) -> tuple[Remark, ...]:
 def _reuse(state: LlamaCppState) -> Iterator[Remark]:
     if state.kept is None:
         yield Remark(
-            "unknown", "reuse", "whether prompts are reused at all was not tried", "/props does not say",
+            "unknown", "reuse", "whether prompts are reused at all is not known", "/props does not say",
             "allow it with --probe: two short prompts, which take a slot",
         )  # fmt: skip
         return
@@ -104,7 +104,7 @@ def _slots(state: LlamaCppState) -> Iterator[Remark]:
 def _host_cache(state: LlamaCppState) -> Iterator[Remark]:
     if state.restored is None:
         yield Remark(
-            "unknown", "host-cache", "whether replaced prompts are kept in host memory was not tried", _HOST,
+            "unknown", "host-cache", "whether replaced prompts are kept in host memory is not known", _HOST,
             "allow it with --probe; it is on by default (--cache-ram 8192)",
         )  # fmt: skip
         return

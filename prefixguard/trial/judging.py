@@ -39,6 +39,7 @@ def judge(
     """
     measured: list[MeasuredTurn] = []
     passed = list(skipped)
+    sizes = {turn.index: turn.tokens.prompt for turn in turns}
     for turn in turns:
         place = places[turn.index] if places is not None else turn.index
         taken = samples[turn.index]
@@ -46,7 +47,8 @@ def judge(
         if turn.cache is None or counts[0] is None:
             passed.append(Skipped(place, turn.note or _NO_FIGURE))
             continue
-        measured.append(_judged(engine, turn, place, taken, counts[0]))
+        parent = sizes.get(turn.parent) if turn.parent is not None else None
+        measured.append(_judged(engine, turn, place, taken, counts[0], parent))
     fit = fit_points([p for turn in measured if (p := _point(turn)) is not None])
     priced = tuple(replace(turn, break_ms=_break_ms(turn, fit)) for turn in measured)
     return Trial(
@@ -56,7 +58,9 @@ def judge(
     )  # fmt: skip
 
 
-def _judged(engine: EngineFacts, turn: Turn, place: int, taken: Sequence[Sample], first: int) -> MeasuredTurn:
+def _judged(
+    engine: EngineFacts, turn: Turn, place: int, taken: Sequence[Sample], first: int, parent: int | None
+) -> MeasuredTurn:  # fmt: skip
     assert turn.cache is not None
     low, high = (turn.cache.read_low, turn.cache.read_high) if engine.caching else (0, 0)
     verdict = _verdict(low, high, first)
@@ -71,7 +75,7 @@ def _judged(engine: EngineFacts, turn: Turn, place: int, taken: Sequence[Sample]
         first_token_ms=_median([s.first_token_ms for s in taken]),
         prefill_ms=_median([s.prefill_ms for s in taken]),
         exact_ids=turn.tokens.exact, is_break=turn.is_break, cause=primary if turn.is_break else None,
-        rebilled=turn.tokens.rebilled,
+        rebilled=turn.tokens.rebilled, parent_tokens=parent,
     )  # fmt: skip
 
 
@@ -126,6 +130,8 @@ def _break_ms(turn: MeasuredTurn, fit: Fit | None) -> float | None:
     # Without a stored state, what lies before the divergence is evaluated again as well.
     again = turn.rebilled + max(0, turn.predicted_high - turn.measured)
     again = min(again, turn.prompt_tokens - turn.measured)
+    if turn.parent_tokens is not None:
+        again = min(again, max(0, turn.parent_tokens - turn.measured))
     if fit is not None:
         return fit.between(turn.measured, turn.measured + again)
     evaluated = turn.prompt_tokens - turn.measured

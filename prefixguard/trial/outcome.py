@@ -45,7 +45,8 @@ class MeasuredTurn:
     measured: cached tokens of the first run; measured_each: of every run.
     explanation: the code that accounts for a difference; words: the same as a
     sentence, also where no code fits. cause: why the prompt parted, for a
-    break. break_ms: what its re-billed tokens cost on this machine.
+    break. parent_tokens: of the prompt that this one continues. break_ms: what
+    its re-billed tokens cost on this machine.
     """
 
     index: int
@@ -66,6 +67,7 @@ class MeasuredTurn:
     is_break: bool = False
     cause: str | None = None
     rebilled: int = 0
+    parent_tokens: int | None = None
     break_ms: float | None = None
 
 
