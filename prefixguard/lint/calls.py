@@ -298,7 +298,7 @@ def unknown(frame: Frame, node: f.Call, dotted: str, base: Value, given: list[Gi
     # What an unknown function makes of its arguments is a guess: most look something up under an id or a time.
     if not _WRITES.search(last) and not node.new:
         kept = tuple(c for c in made.flat() if not c.edit and c.code not in {"PG104", "PG110", "PG206"})
-        return Value(tuple(c if c.order else c._replace(confidence=0) for c in kept), made.refs)
+        return Value(tuple(c._replace(confidence=0) for c in kept), made.refs)
     return Value(
         tuple(
             change._replace(confidence=max(0, change.confidence - 1))

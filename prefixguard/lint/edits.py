@@ -365,7 +365,7 @@ def is_last(frame: Frame, key: f.Expr, base: f.Expr) -> bool:
     if isinstance(key, f.Lit):
         return key.value == -1
     if isinstance(key, f.Name):
-        if key.name in {"last", "last_index", "lastIndex", "last_idx", "lastIdx"}:
+        if "last" in snake(key.name).split("_"):
             return True
         definition = frame.definition(key)
         return (
@@ -477,7 +477,7 @@ def changed_copy(frame: Frame, value: Value, at: f.At) -> Value:
     if not isinstance(shape, Fields):
         return _copied_with(frame, value, at)
     spoken = [shape.entries[name] for name in ("content", "parts", "text") if name in shape.entries]
-    if not spoken or set(shape.entries) & {"cache_control", "cachePoint", "cacheControl"}:
+    if not spoken or not value.all_refs() or set(shape.entries) & {"cache_control", "cachePoint", "cacheControl"}:
         return value
     if any(breakpoints(part) for part in spoken):
         return value

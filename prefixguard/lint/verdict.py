@@ -173,8 +173,8 @@ def _severity(hit: Hit) -> Severity | None:
     if sink.kind == "message":
         # Where a system message will stand cannot be seen where it is built: many are results and reminders.
         return "info"
-    if sink.kind in {"name", "function"} and _hops(hit) > 1:
-        # A name says little of a value that comes from far away.
+    if sink.kind in {"name", "function"} and (_hops(hit) > 1 or not _written(hit)):
+        # A name says little of a value that comes from far away, or that is not seen to become text.
         return "info"
     if change.confidence == 0 or hit.confidence == 0 or sink.one_shot or change.lifetime in {DAY, HOST}:
         return "info"
@@ -193,6 +193,11 @@ def _severity(hit: Hit) -> Severity | None:
 def _hops(hit: Hit) -> int:
     """How many calls lie between source and sink."""
     return sum(step.note.startswith(_CALLS) for step in hit.trace)
+
+
+def _written(hit: Hit) -> bool:
+    """Whether the value is seen to become part of a text on its way."""
+    return any("a text" in step.note or step.note in {"written as JSON", "appended"} for step in hit.trace)
 
 
 _CALLS = ("returned by", "given to", "done by", "called", "mapped", "then")
