@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 @click.argument("source")
 @click.argument("server_options", nargs=-1, type=click.UNPROCESSED)
 @click.option("--server", metavar="URL", help="A running llama.cpp or vLLM server.")
-@click.option("--launch", type=click.Choice(["llama.cpp"]), help="Start a server for the measurement.")
-@click.option("--model", metavar="PATH|NAME", help="The GGUF file to launch; or whose layers a server has.")
+@click.option(
+    "--launch", type=click.Choice(["llama.cpp", "vllm"]), help="Start a server for the measurement."
+)
+@click.option("--model", metavar="PATH|NAME", help="The model to launch; or whose layers a server has.")
 @click.option("--store", metavar="PATH|URL", help="The record to read (or PREFIXGUARD_STORE).")
 @click.option("--key", envvar="PREFIXGUARD_SERVER_KEY", metavar="KEY", help="The server's API key.")
 @click.option("--repeat", type=click.IntRange(min=1), default=1, help="Runs; times are their medians.")
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     "--chat-template", type=click.Path(dir_okay=False, path_type=Path), help="A template for --launch."
 )
 @click.option(
-    "--llama-server", "binary", metavar="PROGRAM", help="The llama-server to launch; by default one is found."
+    "--program", metavar="PROGRAM", help="The llama-server or vllm to launch; by default one is found."
 )
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text")
 def command(
@@ -58,7 +60,7 @@ def command(
     slots: int,
     threads: int | None,
     chat_template: Path | None,
-    binary: str | None,
+    program: str | None,
     format_: str,
 ) -> None:
     """Ask a recorded session again of a real server: predicted against measured, turn by turn.
@@ -76,7 +78,7 @@ def command(
     if (server is None) == (launch is None):
         raise InputError("measure: name a running server with --server URL, or start one with --launch")
     if launch is not None and model is None:
-        raise InputError(f"measure: --launch {launch} needs --model PATH, a GGUF file")
+        raise InputError(f"measure: --launch {launch} needs --model PATH, the model to serve")
     if server is not None and server_options:
         raise InputError("measure: options behind -- go to a launched server; --server has its own")
     exchanges = open_source(source, store)
@@ -84,6 +86,7 @@ def command(
 
     from prefixguard.engines import attach
     from prefixguard.engines.local import launch as start
+    from prefixguard.engines.local_vllm import launch_vllm
     from prefixguard.engines.replay import Bench, bench_for, measure
 
     def trial_of(bench: Bench) -> Trial:
@@ -95,10 +98,14 @@ def command(
 
     if server is not None:
         trial = trial_of(bench_for(attach(server, key=key), key=key, model=model, rulebook=rulebook))
+    elif launch == "vllm":
+        assert model is not None
+        with launch_vllm(model, program=program, template=chat_template, options=server_options) as served:
+            trial = trial_of(bench_for(served.engine, model=None, flags=server_options, rulebook=rulebook))
     else:
         assert model is not None
         with start(
-            model, binary=binary, template=chat_template, context=context, slots=slots, threads=threads,
+            model, binary=program, template=chat_template, context=context, slots=slots, threads=threads,
             options=("--metrics", *server_options),
         ) as started:  # fmt: skip
             flags = ("-c", str(context), "-np", str(slots), "--cache-ram", "0", *server_options)

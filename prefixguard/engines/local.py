@@ -112,7 +112,7 @@ def _start(
     # Builds with OpenMP spin while they wait: on a busy machine that costs twenty times the work.
     clean.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     for attempt in range(1, _ATTEMPTS_AT_A_PORT + 1):
-        port = _free_port()
+        port = free_port()
         command = [*candidate.command, "--host", "127.0.0.1", "--port", str(port), *flags]
         process = ServerProcess(command, {**clean, **candidate.environment, **environment})
         client = JsonClient(f"http://127.0.0.1:{port}", timeout=2.0)
@@ -133,7 +133,7 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """A port that nobody listens on now; should another process take it first, `_start` tries again."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
