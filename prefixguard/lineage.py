@@ -250,9 +250,11 @@ class Lineage:
 
     def _summarised(self, fresh: Node) -> Match | None:
         """A request that goes on from a reply written as a summary: nothing else of the history is left."""
-        texts = [s.text for s in fresh.prompt.segments if s.role != "assistant" and len(s.text) >= LEAST_SUMMARY]
+        texts = [s for s in fresh.prompt.segments if s.role != "assistant" and len(s.text) >= LEAST_SUMMARY]
         for node in reversed(self._recent.get(fresh.scope, ())[-6:] if texts else ()):
-            if any(len(s.text) >= LEAST_SUMMARY and any(s.text in text for text in texts) for s in node.reply):
+            known = set(node.prompt.exacts)  # what a reply quotes of its own prompt is no summary
+            new = [s.text for s in texts if s.exact not in known]
+            if any(len(s.text) >= LEAST_SUMMARY and any(s.text in text for text in new) for s in node.reply):
                 own = node.prompt.exacts[: node.prompt.head_length] == fresh.prompt.exacts[: fresh.prompt.head_length]
                 parent = node if own or node.parent is None else node.parent
                 return Match(parent, "summary", True, 0, False, 0)
