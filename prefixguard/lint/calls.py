@@ -511,7 +511,9 @@ def _lookup(
         for name in ref[2]:
             if value is NOTHING:
                 break
-            if name.startswith("["):
+            if name == methods.SORTED:
+                value = methods.unordered_gone(value)
+            elif name.startswith("["):
                 value = expressions.element(frame, value, at)
             elif value.place == ("self",) and value.shape is None:
                 # The caller's own object: its fields are known to the callee already.

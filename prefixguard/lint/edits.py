@@ -477,7 +477,11 @@ def changed_copy(frame: Frame, value: Value, at: f.At) -> Value:
     if not isinstance(shape, Fields):
         return _copied_with(frame, value, at)
     spoken = [shape.entries[name] for name in ("content", "parts", "text") if name in shape.entries]
-    if not spoken or not value.all_refs() or set(shape.entries) & {"cache_control", "cachePoint", "cacheControl"}:
+    if (
+        not spoken
+        or not value.all_refs()
+        or set(shape.entries) & {"cache_control", "cachePoint", "cacheControl"}
+    ):
         return value
     if any(breakpoints(part) for part in spoken):
         return value
@@ -660,7 +664,9 @@ def undescribed(frame: Frame, function: f.FunctionFacts) -> None:
         if isinstance(item, f.Assign):
             target = item.targets[0]
             base = target.base if isinstance(target, (f.Slice, f.Index)) else None
-            if (isinstance(base, f.Name) and base.name in lists) or (isinstance(target, f.Attr) and frame.loops == [] and target.name.endswith("content")):
+            if (isinstance(base, f.Name) and base.name in lists) or (
+                isinstance(target, f.Attr) and frame.loops == [] and target.name.endswith("content")
+            ):
                 at = item.at
         elif (
             isinstance(item, f.Call)

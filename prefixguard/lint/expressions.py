@@ -127,8 +127,7 @@ def attribute(frame: Frame, base: Value, name: str, at: f.At, owner: str = "") -
             and frame.file.family == "typescript"
         ):
             return calls.sourced(frame, source, at)
-        value = Value(shape=External(dotted), place=place)
-        return value
+        return Value(shape=External(dotted), place=place)
     if isinstance(shape, ModuleRef):
         found = flow.exported(flow.project.files[shape.file], name)
         if found is not None:
@@ -335,8 +334,7 @@ def printed(frame: Frame, value: Value, at: f.At) -> Value:
     """A value as text: a set is written in no fixed order."""
     shape = value.shape
     if isinstance(shape, Items) and shape.kind == "set":
-        made = mixed([value], (unordered(frame, at),))
-        return made
+        return mixed([value], (unordered(frame, at),))
     if isinstance(shape, Func):
         return NOTHING
     if isinstance(shape, External) and shape.name in {"os.environ", "process.env"}:

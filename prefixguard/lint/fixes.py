@@ -84,7 +84,7 @@ def _iterated(file: SourceFile, at: At) -> At | None:
                 and item.func.name == "join"
             ):
                 inner = item.args[0].value
-                if (inner.at == at or item.at == at) and _sortable(inner) and not isinstance(inner, f.Comp):
+                if (at in (inner.at, item.at)) and _sortable(inner) and not isinstance(inner, f.Comp):
                     return inner.at
             elif (
                 isinstance(item, f.Call)

@@ -173,8 +173,7 @@ class Frame:
 
     def change(self, code: str, what: str, at: f.At, lifetime: int, **more: object) -> Change:
         """A change that is read here and now."""
-        made = Change(code, what, self.file.index, at, lifetime, loops=self.loop_ids, **more)  # type: ignore[arg-type]
-        return made
+        return Change(code, what, self.file.index, at, lifetime, loops=self.loop_ids, **more)  # type: ignore[arg-type]
 
     def traced(self, value: Value, at: f.At, note: str) -> Value:
         """The value with one more step on the way of each of its changes."""

@@ -33,6 +33,9 @@ from prefixguard.lint.values import (
 if TYPE_CHECKING:
     from prefixguard.lint.frame import Frame
 
+SORTED = "[sorted]"
+"""A step of a reference: whatever stands there was sorted."""
+
 type Given = tuple[f.Arg | None, Value]
 
 _TEXTS = {
@@ -88,6 +91,12 @@ def unordered_gone(value: Value) -> Value:
     return transform(value, _fixed) if value.flat() else value
 
 
+def in_order(value: Value) -> Value:
+    """An unknown value, sorted: what it turns out to be will stand in a fixed order."""
+    refs = tuple((r[0], r[1], (*r[2], SORTED)) if len(r[2]) < 5 else r for r in value.refs)
+    return value.but(refs=refs, place=None, _refs=None) if refs else value
+
+
 def _fixed(change: Change) -> Change | None:
     if not change.order:
         return change
@@ -105,20 +114,13 @@ def function(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Value
         if name == "sorted" or name.endswith("natsorted"):
             value = first(given)
             shape = value.shape
-            inner = (
-                expressions.element(frame, value, node.at)
-                if isinstance(shape, Items) and shape.kind == "set"
-                else None
-            )
-            if inner is not None:
-                made = Value(
-                    shape=Items(
-                        "list", ((True, Value(shape=Items("many", ((False, unordered_gone(inner)),)))),)
-                    )
-                )
-                return made
-            if isinstance(shape, (Fields,)):
+            if isinstance(shape, Items) and shape.kind == "set":
+                inner = in_order(unordered_gone(expressions.element(frame, value, node.at)))
+                return Value(shape=Items("list", ((True, Value(shape=Items("many", ((False, inner),)))),)))
+            if isinstance(shape, Fields):
                 return Value(shape=Items("list", ()))
+            if shape is None:
+                return in_order(unordered_gone(value))
             return unordered_gone(value)
         return NOTHING
     if name in _TEXTS:

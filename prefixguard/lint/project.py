@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
+from os.path import commonpath
 from pathlib import Path
 
 from prefixguard.errors import InputError
@@ -180,7 +181,7 @@ class Project:
         return max(
             candidates,
             key=lambda c: (
-                len(os.path.commonprefix([own, self._absolute[c.index]])),
+                len(commonpath([own, self._absolute[c.index]])),
                 -len(self._absolute[c.index]),
             ),
         )

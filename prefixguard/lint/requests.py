@@ -132,7 +132,7 @@ def messages(
     """Judge a list of messages. True when it holds messages of earlier turns."""
     shape = value.shape
     if isinstance(shape, Either):
-        return any([messages(frame, sink, option, known, depth) for option in shape.options])
+        return any(messages(frame, sink, option, known, depth) for option in shape.options)
     if isinstance(shape, Words) or isinstance(value.const, str):
         return False
     for change in value.flat():
@@ -149,7 +149,7 @@ def messages(
     parts = flattened(value)
     opaque = [_opaque(spread, part) for spread, part in parts]
     last = max((i for i, flag in enumerate(opaque) if flag), default=-1)
-    for index, (spread, part) in enumerate(parts):
+    for index, (_spread, part) in enumerate(parts):
         if index < last or (last < 0 and role_of(part) in {"system", "developer"}):
             content = spoken(part)
             position = "system" if role_of(part) in {"system", "developer"} else "history"

@@ -173,7 +173,9 @@ def _severity(hit: Hit) -> Severity | None:
     if sink.kind == "message":
         # Where a system message will stand cannot be seen where it is built: many are results and reminders.
         return "info"
-    if sink.kind in {"name", "function"} and (_hops(hit) > 1 or not _written(hit)):
+    if sink.kind == "function" or (sink.kind in {"name", "built"} and hit.confidence < 2):
+        return "info"
+    if sink.kind == "name" and (_hops(hit) > 1 or not _written(hit)):
         # A name says little of a value that comes from far away, or that is not seen to become text.
         return "info"
     if change.confidence == 0 or hit.confidence == 0 or sink.one_shot or change.lifetime in {DAY, HOST}:

@@ -201,3 +201,9 @@ def test_recursion_and_cycles_end(tmp_path: Path) -> None:
 def test_a_long_chain_of_calls_is_read_in_time_that_grows_with_its_length(tmp_path: Path) -> None:
     chain = "z" + ".opt('a', {'type': 'string'})" * 60
     assert run(tmp_path, chain_py=f"messages = {chain}\n").findings == []
+
+
+def test_a_set_that_the_callee_sorts_is_in_order(tmp_path: Path) -> None:
+    setup = "def named(kinds: frozenset):\n    return ', '.join(sorted(kinds))\n\ndef listed(kinds: frozenset):\n    return ', '.join(kinds)\n"
+    assert ask(tmp_path, setup, "named(frozenset(x))") == []
+    assert {code for code, _, _ in ask(tmp_path, setup, "listed(frozenset(x))")} == {"PG209"}

@@ -344,7 +344,7 @@ class _Lowering:
             default = self.expr(value) if value is not None else None
             if pattern is None:
                 continue
-            if pattern.type == "identifier" or pattern.type == "this":
+            if pattern.type in {"identifier", "this"}:
                 params.append(f.Param(text(pattern), default, noted))
             elif pattern.type == "rest_pattern":
                 params.append(f.Param(text(pattern).lstrip("."), None, noted, 1))
