@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,34 +23,9 @@ from prefixguard.trial import Trial
 from tests.real.changes import append, clock_at_the_start, tools_swapped
 from tests.real.conftest import TEMPLATES, Servers
 from tests.real.dialogue import Agent, agent_for
+from tests.real.recorded import RULES, recorded
 from tests.real.test_the_rule import Tape
 from tests.real.tiny_shapes import write_tiny_latent, write_tiny_windowed
-
-RULES = "you are a careful agent that answers questions about the weather in a city. " * 20
-
-
-def recorded(
-    turns: int = 5, *, edited: int | None = None, names: Sequence[str] = ("a",), **fields: Any
-) -> list[Exchange]:
-    """A session as another server answered it. edited: the turn that changes the first question."""
-    histories: dict[str, list[dict[str, str]]] = {name: [] for name in names}
-    exchanges = []
-    for turn in range(turns):
-        for name, history in histories.items():
-            text = f"{name} asks {turn}: what is the weather in city {turn}? " * 4
-            history.append({"role": "user", "content": text})
-            asked = list(history)
-            if turn == edited:
-                asked[0] = {"role": "user", "content": asked[0]["content"].replace("weather", "time")}
-            body = {"model": "gpt", "messages": [{"role": "system", "content": RULES}, *asked], **fields}
-            exchanges.append(
-                Exchange(
-                    float(len(exchanges)), "/v1/chat/completions", json.dumps(body).encode(),
-                    headers={"x-prefixguard-session": name},
-                )
-            )  # fmt: skip
-            history.append({"role": "assistant", "content": f"ANSWER {turn}"})
-    return exchanges
 
 
 @contextmanager
