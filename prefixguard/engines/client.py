@@ -70,14 +70,17 @@ class JsonClient:
         begun = time.perf_counter()
         with self._open(path, body, {**self._headers, **(headers or {})}) as response:
             try:
-                pieces = [response.read1()]
-                first = time.perf_counter()
+                pieces: list[bytes] = []
+                first: float | None = None
                 while piece := response.read1():
                     pieces.append(piece)
+                    if first is None and not _only_comments(piece):
+                        first = time.perf_counter()
             except (OSError, http.client.HTTPException) as error:
                 raise ServerError(f"{self.url}{path} broke off its answer: {error}") from error
             done = time.perf_counter()
             kind = response.headers.get("content-type") or ""
+            first = done if first is None else first
             return Answer(
                 response.status, kind, b"".join(pieces), (first - begun) * 1000, (done - begun) * 1000
             )
@@ -99,6 +102,11 @@ class JsonClient:
             raise ServerError(f"{self.url}{path} answered {error.code}: {_reason(error)}") from error
         except (OSError, http.client.HTTPException) as error:
             raise ServerError(f"{self.url} does not answer: {getattr(error, 'reason', error)}") from error
+
+
+def _only_comments(piece: bytes) -> bool:
+    """Whether a piece of a stream says nothing: servers send such lines while a long prompt is evaluated."""
+    return all(not line.strip() or line.startswith(b":") for line in piece.splitlines())
 
 
 def _is_loopback(host: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -95,3 +96,33 @@ def test_the_base_url_of_an_sdk_will_do(url: str, given: str) -> None:
 def test_another_kind_of_server_is_not_taken_for_an_engine(url: str) -> None:
     with pytest.raises(ServerError, match=r"is no llama\.cpp server"):
         attach(url)
+
+
+class Patient(BaseHTTPRequestHandler):
+    """A stream that says nothing for a while, as servers do while they evaluate a long prompt."""
+
+    pause = 0.15
+
+    def do_POST(self) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
+        for piece in (b":\n\n", b"data: {}\n\n"):
+            self.wfile.write(piece)
+            self.wfile.flush()
+            time.sleep(self.pause)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_signs_of_life_are_no_first_token() -> None:
+    with HTTPServer(("127.0.0.1", 0), Patient) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        answer = JsonClient(f"http://127.0.0.1:{server.server_address[1]}").timed("/", b"{}")
+        server.shutdown()
+        thread.join()
+    assert answer.body == b":\n\ndata: {}\n\n"
+    assert Patient.pause * 900 < answer.first_ms <= answer.total_ms
+    assert answer.total_ms > Patient.pause * 1900
