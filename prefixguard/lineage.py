@@ -328,7 +328,9 @@ def _echoed(node: Node, fresh: Node, overlap: int) -> bool:
             return True
         n = len(node.prompt.history)
         small = all(weight < LEAST_KEY_TOKENS for weight in node.reply_weights)
-        return small and fresh.alikes[n : n + len(node.reply)] == node.extended[n:]
+        in_place = small and fresh.alikes[n : n + len(node.reply)] == node.extended[n:]
+        # "ok" in the same place of another talk is no echo: what came before it must be there as well.
+        return in_place and (overlap - sum(node.reply_weights)) * 2 >= sum(node.weights)
     before = sum(1 for _, s in node.prompt.history if s.role == "assistant")
     after = sum(1 for _, s in fresh.prompt.history if s.role == "assistant")
     shares_head = bool(node.prompt.head_length) and (
