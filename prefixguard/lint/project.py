@@ -26,13 +26,28 @@ SKIPPED_FOLDERS = frozenset(
     }
 )  # fmt: skip
 
-# A file can only hold a sink if one of these words stands in it.
-_PROMPT_WORDS = re.compile(
-    rb"(?i)messages|prompt|instructions|system_?message|[\"']system[\"']|chat_?history|conversation|cache_control"
-    rb"|\bhistory\b|preamble|system_?content|SystemMessage|system\s*[=:]|system_?instruction|backstory"
-    rb"|(Agent|Memory|Middleware|Context)\w*\(|[\"']role[\"']\s*:|\brole:\s*[\"'](user|assistant|system)"
-    rb"|openai|anthropic|litellm|genai|langchain|llama_index|bedrock|ollama|mistralai|cohere|groq"
-)
+# A file can hold a sink only if it speaks of models: by one of these words, in lower case ...
+_STRONG = (
+    b"openai", b"anthropic", b"system_prompt", b"systemprompt", b"system_message", b"systemmessage", b"litellm",
+    b"system_instruction", b"systeminstruction", b"system_content", b"custom_instructions", b"chat_history",
+    b"chathistory", b"message_history", b"cache_control", b"cachecontrol", b"cachepoint", b"backstory", b"genai",
+    b"langchain", b"langgraph", b"llama_index", b"pydantic_ai", b"crewai", b"smolagents", b"autogen", b"mistralai",
+    b"groq", b"ollama", b"bedrock", b"@ai-sdk", b"@mastra", b"chat.completions", b"/v1/messages", b'"role":',
+    b"'role':", b'role: "', b"role: '", b'role="', b"role='", b"generatetext", b"streamtext", b"preparestep",
+    b"system.transform",
+)  # fmt: skip
+# ... or by one of each of these.
+_LISTS = (b"messages", b"history", b"conversation", b"instructions", b"prompt", b"system")
+_MODELS = (b"llm", b"chatmessage", b"assistant", b"max_tokens", b"context_window", b"agent", b"completion")
+
+
+def _speaks_of_models(source: bytes, own: tuple[bytes, ...]) -> bool:
+    low = source.lower()
+    if any(word in low for word in _STRONG) or any(word in source for word in own):
+        return True
+    if not any(word in low for word in _MODELS) or not any(word in low for word in _LISTS):
+        return False
+    return b"messages" in low or b"agent(" in low or b"prompt" in low
 
 
 def discover(paths: Iterable[Path], exclude: Iterable[re.Pattern[str]] = ()) -> list[Path]:
@@ -69,16 +84,18 @@ def _walk(folder: Path) -> Iterator[Path]:
 class SourceFile:
     """One file: its path, its text when read, and its facts when asked for."""
 
-    __slots__ = ("_module", "_source", "cache", "index", "language", "path", "problem", "unreadable")
+    __slots__ = ("_matters", "_module", "_source", "cache", "own", "index", "language", "path", "problem", "unreadable")
 
-    def __init__(self, index: int, path: Path, cache: FactCache | None) -> None:
+    def __init__(self, index: int, path: Path, cache: FactCache | None, own: tuple[bytes, ...] = ()) -> None:
         self.index = index
+        self.own = own
         self.path = path
         self.language = LANGUAGES.get(path.suffix, "python")
         self.cache = cache
         self._source: bytes | None = None
         self._module: facts.Module | None = None
         self.unreadable = ""
+        self._matters: bool | None = None
 
     @property
     def source(self) -> bytes:
@@ -98,7 +115,9 @@ class SourceFile:
 
     def may_matter(self) -> bool:
         """Whether the file can hold a sink at all, judged by words."""
-        return _PROMPT_WORDS.search(self.source) is not None
+        if self._matters is None:
+            self._matters = _speaks_of_models(self.source, self.own)
+        return self._matters
 
     @property
     def module(self) -> facts.Module:
@@ -122,8 +141,10 @@ class SourceFile:
 class Project:
     """All files that one run looks at, and the import graph between them."""
 
-    def __init__(self, files: list[Path], cache: FactCache | None = None) -> None:
-        self.files = [SourceFile(index, path, cache) for index, path in enumerate(files)]
+    def __init__(self, files: list[Path], cache: FactCache | None = None, own: Iterable[str] = ()) -> None:
+        """own: words of the project's own sinks; a file that holds one of them is read."""
+        words = tuple(word.encode() for word in own)
+        self.files = [SourceFile(index, path, cache, words) for index, path in enumerate(files)]
         self.by_path = {os.path.abspath(file.path): file for file in self.files}
         self._absolute = {file.index: path for path, file in self.by_path.items()}
         self._by_stem: dict[str, list[SourceFile]] = {}

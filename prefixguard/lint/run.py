@@ -99,7 +99,7 @@ def lint(paths: Iterable[Path], options: Options | None = None, rulebook: Rulebo
     files = discover(roots, config.excluded())
     knowledge = load(user=config.user_rules())
     cache = FactCache(chosen.cache) if chosen.cache is not None else None
-    project = Project(files, cache)
+    project = Project(files, cache, [sink.match.rsplit(".", 1)[-1] for sink in config.sinks])
     touched = changed.rows(chosen.diff, roots) if chosen.diff is not None else None
     matter = [file for file in project.files if file.may_matter()]
     problems = [

@@ -245,7 +245,7 @@ def test_json_says_what_the_contract_says(tmp_path: Path) -> None:
 def test_sarif_is_valid_and_within_the_limits_of_code_scanning(tmp_path: Path) -> None:
     write(tmp_path, CLOCKED % "")
     write(tmp_path, SETS, "sets.py")
-    write(tmp_path, "def broken(:\nmessages = 1\n", "broken.py")
+    write(tmp_path, "def broken(:\nm = {'role': 'user'}\n", "broken.py")
     log = json.loads(printed("sarif", run(tmp_path), Rulebook()))
     official_sarif.validate(log)
     results = log["runs"][0]["results"]
