@@ -73,9 +73,7 @@ def _dependencies(folder: Path) -> Path:
             distribution = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
             continue  # for another platform or another Python
-        for requirement in distribution.requires or ():
-            if "extra ==" not in requirement:
-                wanted.append(_name(requirement))
+        wanted += [_name(needed) for needed in distribution.requires or () if "extra ==" not in needed]
         if name != "prefixguard":
             for top in {Path(str(file)).parts[0] for file in distribution.files or ()} - {".."}:
                 if (source / top).exists() and not (folder / top).exists():
