@@ -13,7 +13,7 @@ import urllib.parse
 from collections.abc import Callable
 from dataclasses import replace
 
-from prefixguard.engines import Engine, attach
+from prefixguard.engines import Engine
 from prefixguard.errors import ServerError
 from prefixguard.exchange import Exchange
 
@@ -22,15 +22,22 @@ _PATIENCE = 5.0
 _ASK_AGAIN = 60.0
 
 
+def _llamacpp(url: str, *, timeout: float) -> Engine:
+    """Only llama.cpp: vLLM does not show the ids of its replies, and prompts alone say too little."""
+    from prefixguard.engines.llamacpp import LlamaCpp
+
+    return LlamaCpp(url, timeout=timeout)
+
+
 class Upstreams:
     """Renders exchanges through the engines that answered them. Not for use by several threads at once."""
 
     def __init__(
         self,
-        attach: Callable[..., Engine] = attach,
+        attach: Callable[..., Engine] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._attach = attach
+        self._attach = attach or _llamacpp
         self._clock = clock
         self._engines: dict[str, Engine] = {}
         self._silent: dict[str, float] = {}

@@ -147,6 +147,25 @@ def test_json_and_text_through_the_commands(servers: Servers, tmp_path: Path) ->
     assert found[0]["windows"] == "ok"
 
 
+def test_a_server_launched_by_the_command(servers: Servers, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    with log.open("wb") as file:
+        write_log(recorded(3, clock=True), file)
+    done = CliRunner().invoke(
+        measure_command,
+        [
+            str(log), "--launch", "llama.cpp", "--model", str(servers.model), "--threads", "1", "--slots", "2",
+            "--chat-template", str(TEMPLATES["tools"]), "--format", "json", "--", "-ub", "128",
+        ],
+        catch_exceptions=False,
+    )  # fmt: skip
+    told = json.loads(done.stdout)
+    assert (told["exact"], told["of"], told["breaks"]["turns"]) == (3, 3, 2)
+    assert told["engine"]["rule"] == "llama.cpp:slots=2"
+    assert told["engine"]["flags"][-2:] == ["-ub", "128"]
+    assert told["fit"] is None
+
+
 def test_wrong_input_says_what_to_do(servers: Servers, tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     log.write_text('{"t": 0, "path": "/v1/models", "request": {}}\n')
