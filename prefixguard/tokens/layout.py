@@ -39,7 +39,7 @@ class Layout:
 
     def __init__(
         self, prompt: Prompt, counter: Counter, keyed: KeyedParameters, scale: float,
-        counts: tuple[int, ...], chain: list[bytes],
+        counts: tuple[int, ...], chain: list[bytes], ends: Sequence[int],
     ) -> None:  # fmt: skip
         self.prompt = prompt
         self.counter = counter
@@ -49,7 +49,6 @@ class Layout:
         self.size = 6 * len(counts)
         self._counts: tuple[int, ...] | None = counts
         self._chain: list[bytes] | None = chain
-        ends = _scaled_ends(counts, scale)
         self._ends: Sequence[int] | None = ends
         self.total = ends[-1]
 
@@ -105,10 +104,15 @@ def lay_out(
     if reported is not None and estimated:
         ratio = reported / estimated
         scale = ratio if 0.4 <= ratio <= 2.5 else last_scale
-    return Layout(prompt, counter, keyed, scale, counts, _chain(prompt, keyed, earlier, common))
+    if earlier is not None and common and scale == earlier.scale == 1.0 and earlier.counter is counter:
+        ends = array("q", earlier.ends[:common])
+        ends.extend(accumulate(counts[common:], initial=earlier.ends[common]))
+    else:
+        ends = _scaled_ends(counts, scale)
+    return Layout(prompt, counter, keyed, scale, counts, _chain(prompt, keyed, earlier, common), ends)
 
 
-def _scaled_ends(counts: Sequence[int], scale: float) -> Sequence[int]:
+def _scaled_ends(counts: Sequence[int], scale: float) -> array[int]:
     if scale == 1.0:
         return array("q", accumulate(counts, initial=0))
     return array("q", [int(end * scale + 0.5) for end in accumulate(counts, initial=0)])
