@@ -155,7 +155,8 @@ def test_a_server_launched_by_the_command(servers: Servers, tmp_path: Path) -> N
         measure_command,
         [
             str(log), "--launch", "llama.cpp", "--model", str(servers.model), "--threads", "1",
-            "--slots", "2", "--chat-template", str(TEMPLATES["tools"]), "--format", "json", "--", "-ub", "128",
+            "--slots", "2", "--chat-template", str(TEMPLATES["tools"]), "--format", "json",
+            "--", "-ub", "128",
         ],
         catch_exceptions=False,
     )  # fmt: skip
