@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,6 +111,8 @@ def command(
         ) as started:  # fmt: skip
             flags = ("-c", str(context), "-np", str(slots), "--cache-ram", "0", *server_options)
             trial = trial_of(bench_for(started.engine, model=model, flags=flags, rulebook=rulebook))
+        passed = tuple(f"passed over {reason}" for reason in started.skipped)
+        trial = replace(trial, notes=(*passed, *trial.notes))
     if format_ == "json":
         click.echo(measure_to_json(trial), nl=False)
     else:

@@ -178,10 +178,10 @@ def _times(trial: Trial) -> Iterator[Text]:
     fit = trial.fit
     runs = f"{trial.repeat} run{'s' if trial.repeat > 1 else ''}"
     if fit is None:
-        yield Text(f"No fit of the times: fewer than 4 different prompts, or too much noise ({runs})")
+        yield Text(f"No fit of the times: too few different prompts, or too much noise ({runs})")
     else:
         yield Text(
-            f"First token after {fit.a:.3g} ms + {fit.b:.3g} ms x n + {fit.c:.3g} ms x n^2 "
+            f"First token after {_ms(fit.a)} + {fit.b:.3g} ms x n + {fit.c:.3g} ms x n^2 "
             f"({fit.points} prompts, {runs}, largest deviation {fit.off:.0%})"
         )
     breaks = [turn for turn in trial.turns if turn.is_break]

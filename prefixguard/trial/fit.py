@@ -8,6 +8,8 @@ from itertools import combinations
 
 LEAST_POINTS = 4
 """Fewer can be met by any curve, and say nothing."""
+LEAST_SPREAD = 2.0
+"""How many times what the shortest prompt evaluates the longest must: else the curve's begin is a guess."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,8 @@ class Fit:
 def fit_points(points: Sequence[Point]) -> Fit | None:
     """The least squares of the relative deviations, no coefficient below 0.
 
-    None for fewer than 4 different prompts, and when the times do not grow with them.
+    None for fewer than 4 different prompts, for prompts of nearly one size, and
+    when the times do not grow with them.
 
     A prompt of which a part was cached still attends to that part: it counts
     as t(tokens) - t(cached). Prompts of the same size count once each, but are
@@ -51,6 +54,9 @@ def fit_points(points: Sequence[Point]) -> Fit | None:
     """
     usable = [point for point in points if point.ms > 0 and point.tokens > point.cached]
     if len({(point.tokens, point.cached) for point in usable}) < LEAST_POINTS:
+        return None
+    evaluated = [point.tokens - point.cached for point in usable]
+    if max(evaluated) < LEAST_SPREAD * min(evaluated):
         return None
     rows = [(1.0, float(p.tokens - p.cached), float(p.tokens**2 - p.cached**2), p.ms) for p in usable]
     best: tuple[float, list[float]] | None = None

@@ -55,8 +55,9 @@ def test_curvature_that_is_not_there_is_nothing_rather_than_negative() -> None:
         [Point(n, 0, 100) for n in (10, 20, 40, 80)],  # times that do not grow
         [Point(n, 0, 1000 / n) for n in (10, 20, 40, 80)],
         [Point(n, n, 5) for n in (10, 20, 40, 80)],  # nothing was evaluated
+        times(1, 1, 0, [(n, 0) for n in (1700, 2300, 2400, 2500)]),  # all of one size
     ],
-    ids=["none", "three", "three-repeated", "flat", "falling", "cached"],
+    ids=["none", "three", "three-repeated", "flat", "falling", "cached", "one-size"],
 )
 def test_says_nothing_where_nothing_can_be_said(points: list[Point]) -> None:
     assert fit_points(points) is None
