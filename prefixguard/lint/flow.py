@@ -19,6 +19,7 @@ from prefixguard.lint.summary import Hit, Pending, Summary
 from prefixguard.lint.values import (
     NOTHING,
     Change,
+    Deferred,
     External,
     Func,
     FunctionId,
@@ -144,9 +145,20 @@ class Flow:
                 env[statement.name] = Value(shape=Klass((index, statement.index)))
         frame.run(file.module.body)
         for name, value in list(env.items()):
+            if isinstance(value.shape, Deferred):
+                continue
             kept = outlive(value, PROCESS, "module")
             env[name] = kept if kept.place is not None else kept.but(place=(f"global:{index}:{name}",))
         return env
+
+    def held(self, env: dict[str, Value], name: str) -> Value | None:
+        """What a name holds; an import is followed when it is first used."""
+        value = env.get(name)
+        if value is not None and isinstance(value.shape, Deferred):
+            deferred = value.shape
+            env[name] = NOTHING  # an import cycle ends here
+            value = env[name] = self.imported(self.project.files[deferred.file], deferred.entry)
+        return value
 
     def imported(self, file: SourceFile, entry: f.Import) -> Value:
         """What an import binds."""
@@ -176,8 +188,9 @@ class Flow:
         """What a module offers under a name, through re-exports."""
         env = self.module(file.index)
         local = file.module.exports.get(name, name)
-        if local in env:
-            return env[local]
+        value = self.held(env, local)
+        if value is not None:
+            return value
         if depth > 6:
             return None
         for entry in file.module.imports:
@@ -230,9 +243,9 @@ class Flow:
             env = self.module(owner[0])
             found: list[ClassId] = []
             for base in self.klass(owner).bases:
-                value = env.get(base.name) if isinstance(base, f.Name) else None
+                value = self.held(env, base.name) if isinstance(base, f.Name) else None
                 if isinstance(base, f.Attr) and isinstance(base.base, f.Name):
-                    holder = env.get(base.base.name)
+                    holder = self.held(env, base.base.name)
                     if holder is not None and isinstance(holder.shape, ModuleRef):
                         value = self.exported(self.project.files[holder.shape.file], base.name)
                 if value is not None and isinstance(value.shape, Klass) and value.shape.owner != owner:
@@ -391,7 +404,7 @@ class Flow:
                 "Promise",
                 "Array",
             }:
-                value = self.module(file.index).get(word)
+                value = self.held(self.module(file.index), word)
                 if value is not None and isinstance(value.shape, Klass):
                     return value.shape.owner
         return None

@@ -18,6 +18,7 @@ from prefixguard.lint.summary import Loop, Summary
 from prefixguard.lint.values import (
     NOTHING,
     Change,
+    Deferred,
     Either,
     External,
     Fields,
@@ -186,17 +187,18 @@ class Frame:
 
     def lookup(self, name: str) -> Value | None:
         """What a name holds, here or further out."""
-        value = self.env.get(name)
+        flow = self.flow
+        value = flow.held(self.env, name)
         if value is not None:
             return value
         scope = self.scope
         while scope is not None:
-            value = scope.env.get(name)
+            value = flow.held(scope.env, name)
             if value is not None:
                 return value
             scope = scope.scope
         if self.fid[1] >= 0:
-            return self.flow.module(self.file.index).get(name)
+            return flow.held(flow.module(self.file.index), name)
         return None
 
     def definition(self, node: f.Expr | None) -> f.Expr | None:
@@ -574,11 +576,11 @@ class Frame:
         if node.name == "*" and self.file.family == "python":
             target = self.flow.project.resolve(self.file, node.module, node.level)
             if target is not None and target is not self.file:
-                for name, value in self.flow.module(target.index).items():
+                for name, value in list(self.flow.module(target.index).items()):
                     if not name.startswith("_"):
                         self.env.setdefault(name, value)
             return
-        value = self.flow.imported(self.file, node)
+        value = Value(shape=Deferred(self.file.index, node))
         name = node.alias or node.name or node.module.split(".")[0]
         if name and name != "*":
             self.env[name] = value

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -148,7 +149,10 @@ def _analysed(
     workers = jobs or os.cpu_count() or 1
     # The values of a flow are many small immutable objects without cycles worth hunting for.
     enabled = gc.isenabled()
+    limit = sys.getrecursionlimit()
     gc.disable()
+    # A module is read inside the one that imports it, a function inside its first caller.
+    sys.setrecursionlimit(max(limit, 30_000))
     try:
         if workers > 1 and len(matter) >= _PARALLEL_FROM and hasattr(os, "fork"):
             from prefixguard.lint.parallel import analysed
@@ -158,6 +162,7 @@ def _analysed(
         flow.analyse(matter)
         return judge(flow), len(flow.modules), flow.failures
     finally:
+        sys.setrecursionlimit(limit)
         if enabled:
             gc.enable()
 

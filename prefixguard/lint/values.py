@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from prefixguard.lint.facts import At
+from prefixguard.lint.facts import At, Import
 from prefixguard.lint.knowledge import SESSION
 
 MAX_CHANGES = 10
@@ -148,7 +148,14 @@ class Either(NamedTuple):
     file: int = -1
 
 
-type Shape = Items | Fields | Words | Instance | Func | Klass | ModuleRef | External | Either | None
+class Deferred(NamedTuple):
+    """An import that nobody has used yet: the file that imports, and the fact."""
+
+    file: int
+    entry: Import
+
+
+type Shape = Items | Fields | Words | Instance | Func | Klass | ModuleRef | External | Either | Deferred | None
 
 type Place = tuple[str, ...]
 """Where a value lives: a root ("local:x", "param:1", "self", "global:x") and attributes or "[]" for an element."""
