@@ -4,7 +4,7 @@
 
 200 sessions of 50 turns, made up while they are read, so that nothing but the
 analysis holds memory. CPU is that of the analysis alone; memory is the whole
-process at its largest, the text that sessions are made of left out.
+process at its largest, the texts that sessions are cut from included.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def run() -> list[Row]:
         Row("CPU", f"{found['cpu']:.1f} s", f"<= {MOST_CPU:.0f} s", found["cpu"] <= MOST_CPU),
         Row("CPU of the slowest request", f"{found['slowest'] * 1000:.0f} ms"),
         Row(
-            "memory at most", f"{found['peak']:.0f} MB (of which the made-up text {found['held']:.0f} MB)",
+            "memory at most", f"{found['peak']:.0f} MB ({found['held']:.0f} MB before the first request)",
             f"<= {MOST_MEMORY:.0f} MB", found["peak"] <= MOST_MEMORY,
         ),
     ]  # fmt: skip

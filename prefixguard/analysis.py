@@ -8,13 +8,14 @@ are handed in, nothing is read and no clock is asked.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from prefixguard import __version__
 from prefixguard.caches.choose import Choice, Chooser, cache_rules
 from prefixguard.caches.keys import keyed_parameters, parameter_names, routing_key
 from prefixguard.caches.model import Request
+from prefixguard.caches.rule import CacheRule
 from prefixguard.causes.domain import DomainTable, domain_parts
 from prefixguard.describe import Describer
 from prefixguard.divergence import part
@@ -69,6 +70,7 @@ class Fold:
         self._threads: dict[tuple[str, int], Thread] = defaultdict(Thread)
         self._thread_counts: dict[str, int] = {}
         self._scales: dict[str, float] = {}
+        self._domains: dict[tuple[object, ...], tuple[Mapping[str, str | None], str]] = {}
         self._summaries: dict[str, list[str]] = defaultdict(list)
         self._openings: dict[tuple[str, str | None, bytes], int] = {}
 
@@ -132,12 +134,12 @@ class Fold:
             last_scale=self._scales.get(fresh.session, 1.0), earlier=earlier,
         )  # fmt: skip
         self._scales[fresh.session] = layout.scale
-        parts = domain_parts(self._accounts, exchange, prompt)
+        parts, domain = self._domain(rule, domain_parts(self._accounts, exchange, prompt))
         request = Request(
             index, exchange.t, begun(exchange), layout, routing_key(rule, exchange.headers, prompt),
             tuple(s.exact for s in reading.reply), settled=bool(match and match.echo),
         )  # fmt: skip
-        seen = Seen(fresh, layout, request, domain_of(rule, parts), parts, rule)
+        seen = Seen(fresh, layout, request, domain, parts, rule)
         grand = before.node.parent if before else None
         return Step(
             exchange, reading, decoded, choice, counter, seen, match, before,
@@ -146,6 +148,15 @@ class Fold:
             parting=part(earlier, layout, rule.blind) if earlier is not None else None,
             opening=self._other_opening(fresh) if match is None else None,
         )  # fmt: skip
+
+    def _domain(
+        self, rule: CacheRule, parts: dict[str, str | None]
+    ) -> tuple[Mapping[str, str | None], str]:
+        """The parts and the name of a cache domain, one copy for all turns that lie in it."""
+        key = (rule.name, *parts.items())
+        if key not in self._domains:
+            self._domains[key] = parts, domain_of(rule, parts)
+        return self._domains[key]
 
     def _other_opening(self, fresh: Node) -> Seen | None:
         """The latest first request of another session with the same tools."""

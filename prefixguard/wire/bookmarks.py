@@ -66,6 +66,16 @@ class Bookmarks:
     def __init__(self, most: int = 128) -> None:
         self._most = most
         self._told: dict[int, _Told] = {}
+        self._copies: dict[bytes, msgspec.Raw] = {}
+
+    def _copy(self, value: msgspec.Raw) -> msgspec.Raw:
+        """The value apart from its body, which would be kept alive; one copy for all sessions of an agent."""
+        key = xxh3_128_digest(memoryview(value))
+        if len(self._copies) > 8 * self._most:
+            self._copies.clear()
+        if key not in self._copies:
+            self._copies[key] = msgspec.Raw(bytes(value))
+        return self._copies[key]
 
     def resume(self, raw: bytes) -> Resumed | None:
         """The body read on from a bookmark; None when there is none that fits, or the rest is no JSON."""
@@ -96,11 +106,12 @@ class Bookmarks:
             at = _locate(raw, body, name)
             if at is None:
                 return
-            fields = {n: msgspec.Raw(bytes(value)) for n, value in _before(body, name)}
+            fields = {n: self._copy(value) for n, value in _before(body, name)}
             start = Place(at, b"", b"", xxh3_128(memoryview(raw)[:at]), 0, 0)
         places = _places(raw, start, elements, sizes)
         old = resumed.told.places if resumed is not None else ()
-        places += tuple([p for p in old if p.offset <= start.offset and p.offset not in {q.offset for q in places}])
+        known = {place.offset for place in places}
+        places += tuple([p for p in old if p.offset <= start.offset and p.offset not in known])
         if not places:
             return
         told = _Told(fields, name, format_, entries, places[: len(_BEHIND)])
@@ -137,7 +148,7 @@ def _before(body: Body, name: str) -> Iterator[tuple[str, msgspec.Raw]]:
 
 
 def _locate(raw: bytes, body: Body, name: str) -> int | None:
-    """Where the array of a top-level field begins, behind its bracket; None when that cannot be told for sure.
+    """Where the array of a top-level field begins, behind its bracket; None when that is not sure.
 
     Walks over the fields, which are known in order and length.
     """

@@ -62,6 +62,27 @@ class _Element:
         return self.entries
 
 
+class _Latest:
+    """The segments read last, by identity: a text that comes again (a reply and its echo, a message
+    that has lost its breakpoint) is held once."""
+
+    def __init__(self, most: int = 4096) -> None:
+        self._most = most
+        self._segments: dict[bytes, Segment] = {}
+
+    def share(self, segment: Segment) -> Segment:
+        """The segment, with the texts and digests of an equal one that was read before."""
+        known = self._segments.get(segment.exact)
+        if known is None:
+            self._segments[segment.exact] = segment
+            if len(self._segments) > self._most:
+                del self._segments[next(iter(self._segments))]
+            return segment
+        return replace(
+            segment, text=known.text, exact=known.exact, alike=known.alike, loose=known.loose, json=known.json
+        )
+
+
 def _parameters(exchange: Exchange, body: Body, names: tuple[str, ...]) -> tuple[Parameter, ...]:
     """The named parameters; the model stands in the path for some APIs."""
     found = body.parameters(names)
@@ -86,6 +107,7 @@ class Decoder:
         self._groups: dict[tuple[_Entry, ...], tuple[_Entry, ...]] = {}
         self._bases: dict[str, list[str]] = {}
         self._bookmarks = Bookmarks()
+        self._latest = _Latest()
 
     def _resumed(self, exchange: Exchange) -> tuple[Format, Resumed] | None:
         """A body that begins as an earlier one did, and speaks the same format."""
@@ -111,7 +133,8 @@ class Decoder:
         """Request and response of an exchange, each scanned once. Raises UnreadableError."""
         format_, body, prompt = self._read(exchange)
         response = _parsed(exchange.response)
-        return Reading(format_, body, prompt, _reply(format_, response), response)
+        reply = tuple([self._latest.share(segment) for segment in _reply(format_, response)])
+        return Reading(format_, body, prompt, reply, response)
 
     def prompt(self, exchange: Exchange) -> Prompt:
         """The prompt of an exchange, tools first. Raises UnreadableError."""
@@ -202,9 +225,10 @@ class Decoder:
         return found
 
     def _elements(
-        self, found: _Entries, elements: list[msgspec.Raw], pointer: str, element_list: ElementList, first: int = 0
+        self, found: _Entries, elements: list[msgspec.Raw], pointer: str, element_list: ElementList,
+        first: int = 0,
     ) -> list[int]:  # fmt: skip
-        """Appends the entries of elements, the first of which is number `first`. Returns how many each became."""
+        """Appends the entries of elements, which are numbered from `first`. Returns how many each became."""
         read = element_list.read
         seen = self._seen.setdefault(read, {})
         bases = self._pointers(pointer, first + len(elements))
@@ -214,7 +238,10 @@ class Decoder:
             key = xxh3_128_digest(view)
             element = seen.get(key)
             if element is None:
-                element = seen[key] = _Element(read(blocks.decode(raw)))
+                read_now = read(blocks.decode(raw))
+                if not isinstance(read_now, Mark):
+                    read_now = tuple([self._latest.share(segment) for segment in read_now])
+                element = seen[key] = _Element(read_now)
                 self._size += view.nbytes
             became = element.became
             if isinstance(became, Mark):
