@@ -9,7 +9,7 @@ found when a finding, or a step of its way, stands within two lines of it. A
 finding at warning or above counts for precision: right when a labelled break is
 found by it, or when it was judged right by reading (`--judged`, one verdict and
 its reason per finding), wrong otherwise.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def main() -> int:
             miss_here += not hits
             if not hits and args.list in {"missed", "all"}:
                 print(
-                    f"missed {repo}@{commit[:7]} {place['path']}:{place['line']}-{place['end_line']} {place['category']} {place['severity']} {place['flow']}: {place['why']}"
+                    f"missed {repo}@{commit[:7]} {place['path']}:{place['line']}-{place['end_line']} {place['category']} {place['severity']} {place['flow']}: {place['why']}"  # noqa: E501
                 )
         ok_here = bad_here = open_here = 0
         if current:
@@ -122,20 +122,20 @@ def main() -> int:
                     and (not args.code or finding.code == args.code)
                 ):
                     print(
-                        f"{state} {key} {finding.severity}/{finding.confidence}/{finding.evidence} {finding.message} | {' > '.join(f'{pp}:{rr}' for pp, rr in where[1:][-3:])}"
+                        f"{state} {key} {finding.severity}/{finding.confidence}/{finding.evidence} {finding.message} | {' > '.join(f'{pp}:{rr}' for pp, rr in where[1:][-3:])}"  # noqa: E501
                     )
         right += ok_here
         wrong += bad_here
         unknown += open_here
         table.append(
-            f"{repo + '@' + commit[:7]:<46} breaks {hit_here}/{hit_here + miss_here:<3} warnings right {ok_here} wrong {bad_here} unjudged {open_here}"
+            f"{repo + '@' + commit[:7]:<46} breaks {hit_here}/{hit_here + miss_here:<3} warnings right {ok_here} wrong {bad_here} unjudged {open_here}"  # noqa: E501
         )
     print("\n".join(table))
     for key in sorted(total):
         print(f"recall {key:<20} {found[key]}/{total[key]} = {found[key] / total[key]:.2f}")
     judged_count = right + wrong
     print(
-        f"precision at warning and above: {right}/{judged_count} = {right / max(1, judged_count):.2f}, {unknown} unjudged"
+        f"precision at warning and above: {right}/{judged_count} = {right / max(1, judged_count):.2f}, {unknown} unjudged"  # noqa: E501
     )
     print(f"{rows:.0f} lines in {seconds:.1f} s = {rows / max(seconds, 1e-9):.0f} lines/s")
     if args.json:

@@ -62,7 +62,7 @@ class Blame:
 
 # Codes under which the linter and the wire may see one and the same fault.
 _FACES: Mapping[str, frozenset[str]] = {
-    "PG112": frozenset({"PG101", "PG103", "PG104", "PG105", "PG106", "PG107", "PG108", "PG109", "PG110", "PG303", "PG209", "PG311"}),
+    "PG112": frozenset({"PG101", "PG103", "PG104", "PG105", "PG106", "PG107", "PG108", "PG109", "PG110", "PG303", "PG209", "PG311"}),  # noqa: E501
     "PG111": frozenset({"PG106", "PG108"}),
     "PG101": frozenset({"PG103", "PG102"}),
     "PG103": frozenset({"PG101"}),
@@ -132,7 +132,7 @@ class SourceIndex:
         return marker[0] if marker is not None else None
 
     def _beside(self, blame: Blame) -> Blame:
-        """A literal that took the place of a text, and the linter's finding on the same line if there is one."""
+        """A literal that took the place of a text, and the linter's finding on the same line if there is one."""  # noqa: E501
         for static in self.findings:
             if static.filename == blame.line.filename and abs(static.row - blame.line.row) <= 1:
                 why = "the text that took the place of another stands here, and the linter finds the edit"
@@ -195,7 +195,7 @@ class SourceIndex:
         return Blame(SourceLine(best.filename, best.row), confidence, why, best.key)
 
     def _appeared(self, new: str, old: str) -> tuple[Blame, bool] | None:
-        """A literal that stands in the new text and not in the old one, the longest first; whether it is all of it."""
+        """A literal that stands in the new text and not in the old one, the longest first; whether it is all of it."""  # noqa: E501
         fitting = [literal for literal in self.literals if literal.text in new and literal.text not in old]
         if not fitting:
             return None

@@ -48,10 +48,10 @@ _WRITES = re.compile(
 type Given = tuple[f.Arg | None, Value]
 
 _COMMON = {
-    "get", "set", "run", "call", "append", "add", "update", "close", "open", "read", "write", "send", "start", "stop",
-    "items", "keys", "values", "pop", "format", "join", "render", "load", "save", "create", "delete", "find", "name",
-    "execute", "process", "handle", "parse", "build", "invoke", "stream", "next", "push", "map", "filter", "toString",
-    "then", "catch", "connect", "clear", "reset", "copy", "replace", "strip", "split", "encode", "decode", "log",
+    "get", "set", "run", "call", "append", "add", "update", "close", "open", "read", "write", "send", "start", "stop",  # noqa: E501
+    "items", "keys", "values", "pop", "format", "join", "render", "load", "save", "create", "delete", "find", "name",  # noqa: E501
+    "execute", "process", "handle", "parse", "build", "invoke", "stream", "next", "push", "map", "filter", "toString",  # noqa: E501
+    "then", "catch", "connect", "clear", "reset", "copy", "replace", "strip", "split", "encode", "decode", "log",  # noqa: E501
     "generate", "search", "query", "list", "model_dump", "to_dict", "dict", "json", "step", "chat",
 }  # fmt: skip
 
@@ -117,7 +117,7 @@ def looked_up(frame: Frame, node: f.Call, made: Value, given: list[Given]) -> Va
     lookup = frame.knowledge.lookup(walk.owner_name(node.func), name)
     if lookup is None or made.flat() or isinstance(made.shape, (Func, Klass)):
         return made
-    # A search without anything to search for, or one that the project itself answers, may be the same each time.
+    # A search without anything to search for, or one that the project itself answers, may be the same each time.  # noqa: E501
     sure = bool(given) and made is NOTHING
     confidence = ("low", "medium", "high").index(lookup.confidence) if sure else 0
     change = frame.change(
@@ -295,7 +295,7 @@ def unknown(frame: Frame, node: f.Call, dotted: str, base: Value, given: list[Gi
         made = Value(made.flat(), merge_refs(base.all_refs(), made.all_refs()))
     if not made.flat():
         return Value(refs=made.refs) if made.refs else NOTHING
-    # What an unknown function makes of its arguments is a guess: most look something up under an id or a time.
+    # What an unknown function makes of its arguments is a guess: most look something up under an id or a time.  # noqa: E501
     if not _WRITES.search(last) and not node.new:
         kept = tuple(c for c in made.flat() if not c.edit and c.code not in {"PG104", "PG110", "PG206"})
         return Value(tuple(c._replace(confidence=0) for c in kept), made.refs)
@@ -390,11 +390,12 @@ def apply(
             )
     for index, path, kind, value in summary.mutations:
         target = expressions_of.get(index)
+        left = path
         if index == 0 and target is None and bound is not None and bound.place == ("self",) and path:
             target = f.Attr(at, f.Name(at, "this" if frame.file.family == "typescript" else "self"), path[0])
-            path = path[1:]
+            left = path[1:]
         if target is not None:
-            for name in path:
+            for name in left:
                 if name.startswith("["):
                     break
                 target = f.Attr(at, target, name)
@@ -543,8 +544,7 @@ def construct(frame: Frame, node: f.Call, klass: Klass, given: list[Given]) -> V
     if constructor is None:
         fields = dict(named)
         order = [name for item in reversed(flow.lineage(owner)) for name in flow.klass(item).annotations]
-        for name, value in zip(order, positional, strict=False):
-            fields[name] = value
+        fields.update(zip(order, positional, strict=False))
         made = Value(shape=Instance(owner, fields), size=sum(v.size for v in fields.values()))
         sinks.constructed(
             frame, node, facts.name, Value(shape=Fields(fields, (), facts.name, node.at, frame.file.index))

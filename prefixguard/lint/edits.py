@@ -552,7 +552,7 @@ def breakpoint_set(frame: Frame, place: tuple[str, ...], at: f.At) -> None:
 def appended(
     frame: Frame, target: f.Expr, before: Value, value: Value, at: f.At, *, spread: bool = False
 ) -> bool:
-    """A message added to a list. True when the list is stored, so that the message is sent again unchanged."""
+    """A message added to a list. True when the list is stored, so that the message is sent again unchanged."""  # noqa: E501
     key = walk.dotted(target)
     listed = is_list(frame, target, before) or _has_messages(value)
     if (
@@ -652,7 +652,7 @@ _CLEARS = re.compile(r"(^|_)(reset|clear|new|start|init|restart|delete|close|loa
 
 
 def undescribed(frame: Frame, function: f.FunctionFacts) -> None:
-    """A function whose name says that it rewrites the messages it was given, and that does so in a way not seen here."""
+    """A function whose name says that it rewrites the messages it was given, and that does so in a way not seen here."""  # noqa: E501
     if frame.edited or not function.name or not frame.knowledge.is_rewrite_name(function.name):
         return
     lists = {param.name for param in function.params if frame.is_list_name(param.name)}

@@ -90,7 +90,7 @@ def stated(frame: Frame, value: Value, name: str, owner: str, at: f.At) -> Value
 
 
 def attr(frame: Frame, node: f.Attr, given: Value | None = None) -> Value:
-    """`base.name`; `given` is the base's value when it is known already, so that chains of calls are read once."""
+    """`base.name`; `given` is the base's value when it is known already, so that chains of calls are read once."""  # noqa: E501
     key = walk.dotted(node)
     known = frame.env.get(key) if key else None
     if known is None and key and frame.scope is not None:
@@ -242,7 +242,7 @@ def index(frame: Frame, node: f.Index) -> Value:
         return _element(frame, base, marker, node.at)
     marker = "[-1]" if edits.is_last(frame, node.key, node.base) else "[]"
     found = _element(frame, base, marker, node.at)
-    # What is looked up under an id or a time does not hold it; what is picked by chance or in no order does differ.
+    # What is looked up under an id or a time does not hold it; what is picked by chance or in no order does differ.  # noqa: E501
     order = tuple(c for c in key.flat() if not c.edit and (c.order or c.code in {"PG110", "PG105"}))
     if order:
         found = Value(unique((*found.flat(), *order)), merge_refs(found.all_refs(), key.all_refs()))
@@ -508,7 +508,7 @@ def augmented(frame: Frame, node: f.Assign, before: Value, value: Value) -> Valu
     """The value of `target += value` and its kin."""
     if node.op in {"+=", "??=", "||=", "&&="}:
         target = node.targets[0]
-        if isinstance(before.shape, Items) or frame.is_list_name(walk.last_name(target)):
+        if isinstance(before.shape, Items) or frame.is_list_name(walk.last_name(target)):  # noqa: SIM102
             if node.op == "+=":
                 calls.extended(frame, target, before, value, node.at)
                 return before

@@ -93,7 +93,7 @@ def _iterated(file: SourceFile, at: At) -> At | None:
                 and item.args[0].value.at == at
             ):
                 return at
-            elif isinstance(item, f.Assign) and item.value.at == at and isinstance(item.value, f.Call):
+            elif isinstance(item, f.Assign) and item.value.at == at and isinstance(item.value, f.Call):  # noqa: SIM102
                 if walk.dotted(item.value.func) in {"os.listdir", "glob.glob", "listdir", "glob"}:
                     return at
     return None
@@ -103,7 +103,7 @@ def _sortable(node: f.Expr) -> bool:
     """Whether it is the unordered thing itself: a name, a set, a listing, not a pair of things."""
     if isinstance(node, f.Call):
         return walk.last_name(node.func) in {
-            "listdir", "glob", "iglob", "iterdir", "rglob", "set", "frozenset", "union", "intersection", "difference", "keys",
+            "listdir", "glob", "iglob", "iterdir", "rglob", "set", "frozenset", "union", "intersection", "difference", "keys",  # noqa: E501
         }  # fmt: skip
     return (
         isinstance(node, (f.Name, f.Attr))
@@ -113,7 +113,7 @@ def _sortable(node: f.Expr) -> bool:
 
 
 def applied(project: Project, findings: list[LintFinding]) -> tuple[int, list[str]]:
-    """Write all fixes. How many were made, and the files that were left alone because the result did not parse."""
+    """Write all fixes. How many were made, and the files that were left alone because the result did not parse."""  # noqa: E501
     by_file: dict[int, list[Fix]] = {}
     for finding in findings:
         fix = fix_of(project, finding)

@@ -145,7 +145,7 @@ class Decorator(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Hook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A function under a known key. `returns`: key of its result to position; `edits`: parameter and field to position."""
+    """A function under a known key. `returns`: key of its result to position; `edits`: parameter and field to position."""  # noqa: E501
 
     key: str
     returns: Mapping[str, str] = {}
@@ -359,7 +359,7 @@ def load(folder: Path | None = None, user: UserRules | None = None) -> Mapping[s
     if user is not None:
         today = datetime.date(1970, 1, 1)
         for language in ("python", "typescript"):
-            sources.append(
+            sources.append(  # noqa: PERF401
                 SourceTable(date=today, source="configuration", language=language, values=user.sources)
             )
         calls = tuple(msgspec.structs.replace(call, always=True) for call in user.sinks)

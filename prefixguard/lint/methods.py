@@ -511,19 +511,14 @@ def _append(
             loop.id not in born for loop in frame.loops
         )
         many = (True, Value(shape=Items("many", ((False, item),)))) if repeated else (False, item)
-        order = _iteration_order(frame, value)
         made = current.but(
             shape=Items(kind, (*parts, many)[:MAX_PARTS]),
             _flat=None,
             _refs=None,
             refs=current.refs if isinstance(current.shape, Items) else (),
         )
-        frame.rebind(func.base, made if not order else made)
+        frame.rebind(func.base, made)
     return NOTHING
-
-
-def _iteration_order(frame: Frame, value: Value) -> bool:
-    return any(change.order for change in value.flat()) and bool(frame.loops)
 
 
 def _join(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Given]) -> Value | None:

@@ -112,7 +112,7 @@ def lint(paths: Iterable[Path], options: Options | None = None, rulebook: Rulebo
         problems.append(Problem(project.files[index].path, 1, 1, what))
     for file in matter:
         for at in file.module.errors[:3]:
-            problems.append(
+            problems.append(  # noqa: PERF401
                 Problem(
                     file.path,
                     at[0],

@@ -2,7 +2,7 @@
 
 Beside the last step of the linter: the recorded half is analysed, `blame` joins
 it to what was read of the source.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def confirm(
     """Mark the findings that the session confirms, and note where each of its breaks comes from. How many there are.
 
     server: the cache rule to judge by; None infers it. Raises InputError when the log cannot be read.
-    """
+    """  # noqa: E501
     index = index_of(report, roots)
     analysis = analyze(open_source(str(log)), rulebook, server=server)
     confirmed: dict[int, list[str]] = {}

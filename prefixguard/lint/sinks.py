@@ -599,8 +599,7 @@ def _sent(frame: Frame, node: f.Call, sink: SinkCall, sdk: Sdk, given: list[Any]
     for part in _PARTS:
         values[part], nodes[part] = argument(frame, given, getattr(sink, part), sink.order)
     systems = [values["system"]]
-    for extra in (sink.system2, sink.system3):
-        systems.append(argument(frame, given, extra, sink.order)[0])
+    systems.extend(argument(frame, given, extra, sink.order)[0] for extra in (sink.system2, sink.system3))
     if sink.config is not None:
         config, _ = argument(frame, given, sink.config)
         for name, part in (

@@ -58,7 +58,7 @@ def read(file: SourceFile, known: frozenset[str]) -> tuple[list[Suppression], li
         codes = tuple(code.strip() for code in (match[2] or "").split(",") if code.strip())
         bad = [code for code in codes if not _CODE.match(code) or (known and code not in known)]
         for code in bad:
-            remarks.append(
+            remarks.append(  # noqa: PERF401
                 Remark(file.index, comment.row, comment.column, f"unknown code {code!r} in a suppression")
             )
         if not codes:
@@ -127,7 +127,7 @@ def apply(
         for suppression in table:
             for code in suppression.codes:
                 if code not in suppression.used:
-                    remarks.append(
+                    remarks.append(  # noqa: PERF401
                         Remark(
                             index,
                             suppression.comment.row,

@@ -155,10 +155,12 @@ class Deferred(NamedTuple):
     entry: Import
 
 
-type Shape = Items | Fields | Words | Instance | Func | Klass | ModuleRef | External | Either | Deferred | None
+type Shape = (
+    Items | Fields | Words | Instance | Func | Klass | ModuleRef | External | Either | Deferred | None
+)
 
 type Place = tuple[str, ...]
-"""Where a value lives: a root ("local:x", "param:1", "self", "global:x") and attributes or "[]" for an element."""
+"""Where a value lives: a root ("local:x", "param:1", "self", "global:x") and attributes or "[]" for an element."""  # noqa: E501
 
 
 class Value:

@@ -1,4 +1,4 @@
-"""The catalogue's own examples: the faulty code of each has its fault, the mended code has none that is loud."""
+"""The catalogue's own examples: the faulty code of each has its fault, the mended code has none that is loud."""  # noqa: E501
 
 from __future__ import annotations
 

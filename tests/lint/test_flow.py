@@ -12,7 +12,7 @@ RULES = 'RULES = "Read a file before you edit it. " * 60\n'
 SEND = """
 def turn(client, history, system):
     return client.chat.completions.create(model="m", messages=[{"role": "system", "content": system}, *history])
-"""
+"""  # noqa: E501
 
 
 def run(folder: Path, **files: str) -> Report:
@@ -60,13 +60,13 @@ def test_through_an_index_file_in_typescript(tmp_path: Path) -> None:
         lib__time_ts="export const now = () => new Date().toISOString();\n",
         lib__index_ts='export * from "./time";\n',
         agent_ts='import { generateText } from "ai";\nimport { now } from "./lib";\n'
-        "export const turn = (model: any, messages: any[]) => generateText({ model, messages, system: `It is ${now()}` });\n",
+        "export const turn = (model: any, messages: any[]) => generateText({ model, messages, system: `It is ${now()}` });\n",  # noqa: E501
     )
     assert codes(report) == [("PG101", "error", "call")]
 
 
 def test_an_own_helper_is_a_source_without_being_named(tmp_path: Path) -> None:
-    setup = "import subprocess\n\ndef tree(root):\n    done = subprocess.run(['git', 'ls-files'], cwd=root, capture_output=True, text=True)\n    return done.stdout\n"
+    setup = "import subprocess\n\ndef tree(root):\n    done = subprocess.run(['git', 'ls-files'], cwd=root, capture_output=True, text=True)\n    return done.stdout\n"  # noqa: E501
     assert ask(tmp_path, setup, "tree('.')") == [("PG106", "error", "call")]
 
 
@@ -108,7 +108,7 @@ def test_what_a_format_leaves_of_a_clock_in_typescript(
 ) -> None:
     text = (
         'import dayjs from "dayjs";\nimport { generateText } from "ai";\n'
-        f"export const turn = (model: any, messages: any[]) => generateText({{ model, messages, system: `x ${{{expression}}}` }});\n"
+        f"export const turn = (model: any, messages: any[]) => generateText({{ model, messages, system: `x ${{{expression}}}` }});\n"  # noqa: E501
     )
     assert [code for code, _, _ in codes(run(tmp_path, agent_ts=text))] == [expected]
 
@@ -133,7 +133,7 @@ def test_what_does_not_change(tmp_path: Path, setup: str, expression: str) -> No
     [
         ("    def __init__(self): self.system = f'{datetime.now()}'", "session"),
         (
-            "    def __init__(self): self.system = None\n    def prepare(self):\n        if self.system is None:\n            self.system = f'{datetime.now()}'",
+            "    def __init__(self): self.system = None\n    def prepare(self):\n        if self.system is None:\n            self.system = f'{datetime.now()}'",  # noqa: E501
             "session",
         ),
         ("    @property\n    def system(self): return f'{datetime.now()}'", "call"),
@@ -144,7 +144,7 @@ def test_how_long_a_field_lives(tmp_path: Path, body: str, lifetime: str) -> Non
     text = (
         "import functools\nfrom datetime import datetime\nclass Agent:\n" + body + "\n"
         "    def turn(self, client, history):\n"
-        "        return client.chat.completions.create(model='m', messages=[{'role': 'system', 'content': self.system}, *history])\n"
+        "        return client.chat.completions.create(model='m', messages=[{'role': 'system', 'content': self.system}, *history])\n"  # noqa: E501
     )
     report = run(tmp_path, agent_py=text)
     assert [f.lifetime for f in report.findings] == [lifetime]
@@ -155,7 +155,7 @@ def test_a_value_read_before_the_conversation_is_read_once(tmp_path: Path) -> No
         "from datetime import datetime\ndef chat(client):\n    system = f'{datetime.now()}'\n"
         "    messages = [{'role': 'system', 'content': system}]\n    while True:\n"
         "        messages.append({'role': 'user', 'content': input()})\n"
-        "        r = client.chat.completions.create(model='m', messages=messages)\n        messages.append(r)\n"
+        "        r = client.chat.completions.create(model='m', messages=messages)\n        messages.append(r)\n"  # noqa: E501
     )
     assert {f.severity for f in run(tmp_path, agent_py=text).findings} <= {"info"}
 
@@ -164,8 +164,8 @@ def test_a_value_given_to_a_constructor_reaches_the_method_that_sends_it(tmp_pat
     text = (
         "from datetime import datetime\nclass Agent:\n    def __init__(self, system): self.system = system\n"
         "    def turn(self, client, history):\n"
-        "        return client.chat.completions.create(model='m', messages=[{'role': 'system', 'content': self.system}, *history])\n"
-        "def handle(client, history):\n    agent = Agent(f'now {datetime.now()}')\n    return agent.turn(client, history)\n"
+        "        return client.chat.completions.create(model='m', messages=[{'role': 'system', 'content': self.system}, *history])\n"  # noqa: E501
+        "def handle(client, history):\n    agent = Agent(f'now {datetime.now()}')\n    return agent.turn(client, history)\n"  # noqa: E501
     )
     assert "PG101" in [f.code for f in run(tmp_path, agent_py=text).findings]
 
@@ -174,7 +174,7 @@ def test_an_overriding_method_is_seen_through_its_base(tmp_path: Path) -> None:
     text = (
         "from datetime import datetime\nclass Base:\n    def prompt(self): raise NotImplementedError\n"
         "    def turn(self, client, history):\n"
-        "        return client.chat.completions.create(model='m', messages=[{'role': 'system', 'content': self.prompt()}, *history])\n"
+        "        return client.chat.completions.create(model='m', messages=[{'role': 'system', 'content': self.prompt()}, *history])\n"  # noqa: E501
         "class Clocked(Base):\n    def prompt(self): return f'{datetime.now()}'\n"
     )
     assert "PG101" in [f.code for f in run(tmp_path, agent_py=text).findings]
@@ -183,7 +183,7 @@ def test_an_overriding_method_is_seen_through_its_base(tmp_path: Path) -> None:
 def test_one_shot_calls_are_only_remarked_on(tmp_path: Path) -> None:
     text = (
         "from datetime import datetime\nfrom openai import OpenAI\nclient = OpenAI()\ndef judge(answer):\n"
-        "    return client.chat.completions.create(model='m', messages=[{'role': 'system', 'content': f'Now {datetime.now()}'},"
+        "    return client.chat.completions.create(model='m', messages=[{'role': 'system', 'content': f'Now {datetime.now()}'},"  # noqa: E501
         " {'role': 'user', 'content': answer}])\n"
     )
     assert {f.severity for f in run(tmp_path, agent_py=text).findings} == {"info"}
@@ -193,7 +193,7 @@ def test_recursion_and_cycles_end(tmp_path: Path) -> None:
     report = run(
         tmp_path,
         a_py="from b import g\ndef f(n, messages):\n    return g(n - 1, messages)\n",
-        b_py="from a import f\ndef g(n, messages):\n    return f(n, messages) if n else messages\nx = [1]\nx.append(x)\n",
+        b_py="from a import f\ndef g(n, messages):\n    return f(n, messages) if n else messages\nx = [1]\nx.append(x)\n",  # noqa: E501
     )
     assert report.findings == []
 
@@ -204,6 +204,6 @@ def test_a_long_chain_of_calls_is_read_in_time_that_grows_with_its_length(tmp_pa
 
 
 def test_a_set_that_the_callee_sorts_is_in_order(tmp_path: Path) -> None:
-    setup = "def named(kinds: frozenset):\n    return ', '.join(sorted(kinds))\n\ndef listed(kinds: frozenset):\n    return ', '.join(kinds)\n"
+    setup = "def named(kinds: frozenset):\n    return ', '.join(sorted(kinds))\n\ndef listed(kinds: frozenset):\n    return ', '.join(kinds)\n"  # noqa: E501
     assert ask(tmp_path, setup, "named(frozenset(x))") == []
     assert {code for code, _, _ in ask(tmp_path, setup, "listed(frozenset(x))")} == {"PG209"}

@@ -25,7 +25,7 @@ TYPESCRIPT = """
 import A, { b as c, type D } from "x";
 export const ask = async ({ u, v: w }: { u: string }) => { const t = `a${u}b`; return t; };
 export default class K extends B { private x = 1; constructor(private p: string) { super(); } get s() { return this.p; } }
-"""
+"""  # noqa: E501
 
 
 def names(body: list[f.Stmt]) -> list[str]:

@@ -2,7 +2,7 @@
 
 A faulty file names the code that must be found in it, a sound one must raise
 nothing at warning or above.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def run(path: Path, **options: Any) -> Report:
     return lint([path], Options(**options))
 
 
-CLOCKED = 'import datetime\ndef turn(client, history):\n    system = f"héé {datetime.datetime.now()}"%s\n    return client.chat.completions.create(model="m", messages=[{"role": "system", "content": system}, *history])\n'
+CLOCKED = 'import datetime\ndef turn(client, history):\n    system = f"héé {datetime.datetime.now()}"%s\n    return client.chat.completions.create(model="m", messages=[{"role": "system", "content": system}, *history])\n'  # noqa: E501
 
 
 def said(report: Report) -> list[str]:
@@ -164,7 +164,7 @@ def test_the_project_has_its_say(tmp_path: Path) -> None:
 
 
 def test_a_project_adds_its_own_sources_and_sinks(tmp_path: Path) -> None:
-    text = "import house\ndef turn(history):\n    return house.ask(preface=f'{house.weather()} rules', turns=history)\n"
+    text = "import house\ndef turn(history):\n    return house.ask(preface=f'{house.weather()} rules', turns=history)\n"  # noqa: E501
     path = write(tmp_path, text + "# messages\n")
     assert run(path).findings == []
     own = (

@@ -20,14 +20,14 @@ def printed(report: Report, rulebook: Rulebook) -> str:
         where = f"{link.filename}:{link.row}" if link.filename is not None else "no line"
         sure = f" (confidence {link.confidence})" if link.confidence else ""
         out.append(
-            f"{link.turn}: {', '.join(link.codes) or 'break'}, {link.tokens} tokens again: {where}{sure}: {link.why}"
+            f"{link.turn}: {', '.join(link.codes) or 'break'}, {link.tokens} tokens again: {where}{sure}: {link.why}"  # noqa: E501
         )
     if report.links:
         out.append("")
     for remark in report.remarks:
-        out.append(f"{report.project.files[remark.file].path}:{remark.row}:{remark.column}: {remark.message}")
+        out.append(f"{report.project.files[remark.file].path}:{remark.row}:{remark.column}: {remark.message}")  # noqa: PERF401
     for problem in report.problems:
-        out.append(f"{problem.path}:{problem.row}:{problem.column}: {problem.message}")
+        out.append(f"{problem.path}:{problem.row}:{problem.column}: {problem.message}")  # noqa: PERF401
     if (report.remarks or report.problems) and out[-1]:
         out.append("")
     out.append(_summary(report))
@@ -38,7 +38,7 @@ def _finding(report: Report, finding: LintFinding, rulebook: Rulebook) -> list[s
     file = report.project.files[finding.file]
     at = place(file, finding.at)
     out = [
-        f"{file.path}:{at[0]}:{at[1]}: {finding.severity} {finding.code} ({rules.name(rulebook, finding.code)}) {finding.message}"
+        f"{file.path}:{at[0]}:{at[1]}: {finding.severity} {finding.code} ({rules.name(rulebook, finding.code)}) {finding.message}"  # noqa: E501
     ]
     line = file.line(at[0])
     indent = len(line) - len(line.lstrip())
@@ -63,7 +63,7 @@ def _finding(report: Report, finding: LintFinding, rulebook: Rulebook) -> list[s
     confirmed = finding.extra.get("confirmed_by")
     if confirmed:
         out.append(
-            f"  seen: confirmed by {len(confirmed)} recorded break{'s' if len(confirmed) != 1 else ''} ({confirmed[0]})"
+            f"  seen: confirmed by {len(confirmed)} recorded break{'s' if len(confirmed) != 1 else ''} ({confirmed[0]})"  # noqa: E501
         )
     price = _price(finding)
     if price:
@@ -78,7 +78,7 @@ def _price(finding: LintFinding) -> str:
     """History work is a trade: what each choice costs."""
     if finding.code in {"PG301", "PG302", "PG303", "PG304"} and finding.position == "history":
         return (
-            "dropping costs the history behind the cut once per cut at the full price; keeping costs the cached price "
+            "dropping costs the history behind the cut once per cut at the full price; keeping costs the cached price "  # noqa: E501
             "for the kept part on every turn. Cut rarely and much, never a little on each turn."
         )
     return ""

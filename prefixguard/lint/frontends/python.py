@@ -217,8 +217,7 @@ class _Lowering:
         out.append(f.Delete(at(node), [self.expr(part) for part in parts]))
 
     def _stop(self, node: Node, out: list[f.Stmt]) -> None:
-        for child in node.named_children:
-            out.append(f.Do(at(child), self.expr(child)))
+        out.extend(f.Do(at(child), self.expr(child)) for child in node.named_children)
         out.append(f.Stop(at(node), node.type.removesuffix("_statement")))
 
     def _decorated(self, node: Node, out: list[f.Stmt]) -> None:

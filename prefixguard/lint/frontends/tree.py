@@ -25,7 +25,7 @@ def text(node: Node | None) -> str:
 
 
 def character(number: int) -> str:
-    """The character of a code point; the replacement character where there is none (half a surrogate pair)."""
+    """The character of a code point; the replacement character where there is none (half a surrogate pair)."""  # noqa: E501
     return chr(number) if number < 0xD800 or 0xDFFF < number < 0x110000 else "\ufffd"
 
 

@@ -158,7 +158,7 @@ class _Lowering:
                     )
                 continue
             made = self.expr(value)
-            if isinstance(made, f.Call) and isinstance(made.func, f.Name) and made.func.name == "require":
+            if isinstance(made, f.Call) and isinstance(made.func, f.Name) and made.func.name == "require":  # noqa: SIM102
                 if self._required(name, made, out):
                     continue
             if isinstance(made, f.Function) and name.type == "identifier":
@@ -281,7 +281,7 @@ class _Lowering:
     def _stop(self, node: Node, out: list[f.Stmt]) -> None:
         for child in node.named_children:
             if child.type not in {"statement_identifier", "comment"}:
-                out.append(f.Do(at(child), self.expr(child)))
+                out.append(f.Do(at(child), self.expr(child)))  # noqa: PERF401
         kind = "raise" if node.type == "throw_statement" else node.type.removesuffix("_statement")
         out.append(f.Stop(at(node), kind))
 
