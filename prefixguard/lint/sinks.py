@@ -107,7 +107,9 @@ def settled(frame: Frame, sink: Sink, change: Change) -> Change | None:
     if change.scope == "hook":
         return change
     if frame.fid[1] < 0:
-        return change.live(PROCESS, "module")
+        # A script is read once per process, but for what its own conversation reads anew on each round.
+        anew = any(loop.talks and loop.id in change.loops for loop in frame.loops)
+        return change if anew else change.live(PROCESS, "module")
     function = frame.function
     scope = frame
     while function is not None and function.kind == "lambda" and scope.scope is not None:

@@ -207,3 +207,25 @@ def test_a_set_that_the_callee_sorts_is_in_order(tmp_path: Path) -> None:
     setup = "def named(kinds: frozenset):\n    return ', '.join(sorted(kinds))\n\ndef listed(kinds: frozenset):\n    return ', '.join(kinds)\n"  # noqa: E501
     assert ask(tmp_path, setup, "named(frozenset(x))") == []
     assert {code for code, _, _ in ask(tmp_path, setup, "listed(frozenset(x))")} == {"PG209"}
+
+
+def test_a_script_reads_anew_what_its_own_conversation_reads(tmp_path: Path) -> None:
+    script = """
+from datetime import datetime
+from openai import OpenAI
+client, history = OpenAI(), []
+RULES = "Answer in one line, and never guess. " * 200
+started = datetime.now()
+for question in ["one", "two"]:
+    history.append({"role": "user", "content": question})
+    system = RULES + f"It is PLACE."
+    reply = client.chat.completions.create(
+        model="m", messages=[{"role": "system", "content": system}, *history])
+    history.append({"role": "assistant", "content": reply.choices[0].message.content})
+"""
+    (tmp_path / "anew").mkdir()
+    (tmp_path / "once").mkdir()
+    anew = codes(run(tmp_path / "anew", agent_py=script.replace("PLACE", "{datetime.now()}")))
+    once = codes(run(tmp_path / "once", agent_py=script.replace("PLACE", "{started}")))
+    assert [(code, severity) for code, severity, _ in anew] == [("PG101", "error")]
+    assert all(severity != "error" for _, severity, _ in once)
