@@ -58,7 +58,7 @@ def comments(source: bytes, marker: bytes) -> list[Comment]:
         if where < 0:
             continue
         start = line.rfind(marker, 0, where)
-        if start >= 0 and not line[start + len(marker) : where].strip():
+        if start >= 0 and not line[start + len(marker) : where].strip() and line[start - 1 : start] != b"`":
             words = line[where + len(SUPPRESSION) :].decode("utf-8", "replace").strip()
             found.append(Comment(row, start + 1, words, not line[:start].strip()))
     return found
