@@ -31,8 +31,10 @@ def measure(sessions: int = SESSIONS, at_once: int = AT_ONCE) -> dict[str, float
     """Analyses the log in this process; figures in seconds and MB."""
     from bench.workload import Size, library_text, many_sessions
     from prefixguard.analysis import Fold, Options
+    from prefixguard.cli import settle_heap
     from prefixguard.rulebook import Rulebook
 
+    settle_heap()  # as the command does
     library_text()
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     rulebook = Rulebook()

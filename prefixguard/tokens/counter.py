@@ -37,14 +37,17 @@ class TiktokenTokenizer:
         self.encoding_name = encoding_name
         self.name = f"tiktoken:{encoding_name}"
         self.exact = exact
-        self._encode: Callable[[str], list[int]] | None = None
+        self._count: Callable[[str], int] | None = None
 
     def count(self, text: str) -> int:
-        if self._encode is None:
-            from prefixguard.tokens.encodings import encoding
+        if self._count is None:
+            from prefixguard.tokens.encodings import counter
 
-            self._encode = encoding(self.encoding_name).encode_ordinary
-        return len(self._encode(text))
+            self._count = counter(self.encoding_name)
+        try:
+            return self._count(text)
+        except UnicodeEncodeError:  # half of a surrogate pair reaches the model as a replacement character
+            return self._count(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 class ScaledTokenizer:
@@ -172,7 +175,8 @@ class Counter:
         """Tokens of each segment."""
         found = list(map(self._counts.get, [segment.exact for segment in segments]))
         if None in found:
-            return [self.segment(s) if count is None else count for s, count in zip(segments, found, strict=True)]
+            pairs = zip(segments, found, strict=True)
+            return [self.segment(segment) if count is None else count for segment, count in pairs]
         return found  # type: ignore[return-value]
 
     def _count(self, segment: Segment) -> int:

@@ -7,10 +7,12 @@ import hashlib
 import importlib.util
 import os
 import tempfile
+from collections.abc import Callable
 from functools import cache
+from importlib.machinery import PathFinder
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prefixguard.errors import InputError
 
@@ -60,3 +62,28 @@ def _folder() -> Path:
     if spec is None or spec.origin is None:
         raise InputError("the vocabularies are missing: install bpe-openai")
     return Path(spec.origin).parent
+
+
+@cache
+def counter(name: str) -> Callable[[str], int]:
+    """Counts the tokens of ordinary text in the named encoding. Raises InputError as `encoding` does.
+
+    `bpe_openai`'s compiled part gives tiktoken's counts in half the time, and is
+    ready in a twentieth. It is loaded by itself; where that fails, tiktoken counts.
+    """
+    if name not in OFFLINE:
+        raise InputError(f"encoding {name!r} is not available offline; have {', '.join(OFFLINE)}")
+    try:
+        return _compiled().tokenizer_for_encoding(name).count  # type: ignore[no-any-return]
+    except (ImportError, AttributeError, ValueError):
+        encode = encoding(name).encode_ordinary
+        return lambda text: len(encode(text))
+
+
+def _compiled() -> Any:
+    found = PathFinder.find_spec("bpe_openai._bindings", [str(_folder())])
+    if found is None or found.loader is None:
+        raise ImportError("bpe_openai has no compiled part here")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module

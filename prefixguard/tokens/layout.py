@@ -28,14 +28,16 @@ class KeyedParameters:
 
 
 class Layout:
-    """Token positions of a prompt of n segments. Immutable; positions can be dropped and are then counted anew.
+    """Token positions of a prompt of n segments. Immutable; what is dropped is counted anew when asked for.
 
     marks: (boundary, mark) for every breakpoint, a boundary i standing behind
     segment i - 1. scale: the server's tokens to one of ours. total: tokens of
     the whole prompt.
     """
 
-    __slots__ = ("_chain", "_counts", "_ends", "counter", "keyed", "marks", "prompt", "scale", "size", "total")
+    __slots__ = (
+        "_chain", "_counts", "_ends", "counter", "keyed", "marks", "prompt", "scale", "size", "total",
+    )  # fmt: skip
 
     def __init__(
         self, prompt: Prompt, counter: Counter, keyed: KeyedParameters, scale: float,

@@ -95,14 +95,15 @@ class Decoder:
 
     parameters: names of the parameters that may enter a cache key, by format
     name ("*" for all). capacity: how many raw bytes' worth of elements to
-    remember; the older half is forgotten beyond it.
+    remember; those that were not met again for long are forgotten.
     """
 
-    def __init__(self, parameters: Mapping[str, tuple[str, ...]], *, capacity: int = 256 * 2**20) -> None:
+    def __init__(self, parameters: Mapping[str, tuple[str, ...]], *, capacity: int = 32 * 2**20) -> None:
         self._parameters = parameters
         self._capacity = capacity
         self._size = 0
         self._seen: dict[Callable[[Any], Any], dict[bytes, _Element]] = {}
+        self._before: dict[Callable[[Any], Any], dict[bytes, _Element]] = {}
         self._settings: dict[tuple[Parameter, ...], tuple[Parameter, ...]] = {}
         self._groups: dict[tuple[_Entry, ...], tuple[_Entry, ...]] = {}
         self._bases: dict[str, list[str]] = {}
@@ -230,13 +231,16 @@ class Decoder:
     ) -> list[int]:  # fmt: skip
         """Appends the entries of elements, which are numbered from `first`. Returns how many each became."""
         read = element_list.read
-        seen = self._seen.setdefault(read, {})
+        seen, before = self._seen.setdefault(read, {}), self._before.get(read, {})
         bases = self._pointers(pointer, first + len(elements))
         sizes = []
         for i, raw in enumerate(elements, start=first):
             view = memoryview(raw)
             key = xxh3_128_digest(view)
             element = seen.get(key)
+            if element is None and (element := before.pop(key, None)) is not None:
+                seen[key] = element
+                self._size += view.nbytes
             if element is None:
                 read_now = read(blocks.decode(raw))
                 if not isinstance(read_now, Mark):
@@ -251,8 +255,8 @@ class Decoder:
                 continue
             found += element.at(bases[i], became)
             sizes.append(len(became))
-        if self._size > self._capacity:
-            self._forget()
+        if self._size > self._capacity // 2:
+            self._before, self._seen, self._size = self._seen, {}, 0
         return sizes
 
     def _pointers(self, pointer: str, count: int) -> list[str]:
@@ -282,11 +286,6 @@ class Decoder:
         if len(self._settings) > _SHARED_GROUPS:
             self._settings.clear()
         return self._settings.setdefault(parameters, parameters)
-
-    def _forget(self) -> None:
-        for read, seen in self._seen.items():
-            self._seen[read] = dict(list(seen.items())[len(seen) // 2 :])
-        self._size //= 2
 
 
 def _parsed(response: bytes | None) -> Any:

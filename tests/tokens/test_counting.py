@@ -18,12 +18,37 @@ from hypothesis import strategies as st
 from prefixguard.errors import InputError
 from prefixguard.prompt import Kind
 from prefixguard.rulebook import Rulebook
+from prefixguard.tokens import encodings
 from prefixguard.tokens.choose import Counters, TokenizerTable
 from prefixguard.tokens.counter import Counter, FileTokenizer, ScaledTokenizer, TiktokenTokenizer, pieces
-from prefixguard.tokens.encodings import OFFLINE, encoding
+from prefixguard.tokens.encodings import OFFLINE, counter, encoding
 from prefixguard.wire.identity import call_segment, media_segment, text_segment, tool_segment
 
 LIBRARY = Path(sysconfig.get_paths()["stdlib"])
+
+
+SNIPPETS = (
+    "def f(x):\n    return x  # comment\n",
+    "早上好，世界。这是一个测试！",
+    "ああああ　いいい",
+    "   \n\n\t\t  \r\n",
+    "don't they'll WE'VE ",
+    "1234567890 3.14159 ",
+    "----====>>>> ///\\\\ ",
+    "résumé naïve café ",
+    "a" * 300,
+    " " * 300,
+    "\n" * 200,
+    "مرحبا بالعالم ",
+    "नमस्ते दुनिया ",
+    "🙂🙃👩‍👩‍👧 ",
+    "CamelCaseIdentifier snake_case_identifier ",
+    "\u00a0\u2003\u3000 \u0085",
+    '{"key": "value", "list": [1, 2, 3]}',
+    "https://example.com/a/b?c=d&e=f#g ",
+    "x\x1cy \x1f z",
+    "\ud83d ",
+)
 
 
 class Counted:
@@ -75,8 +100,35 @@ def test_no_trace_is_left_in_the_environment(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_unknown_encoding_is_one_line() -> None:
-    with pytest.raises(InputError, match="not available offline"):
-        encoding("p50k_base")
+    for wrong in (encoding, counter):
+        with pytest.raises(InputError, match="not available offline"):
+            wrong("p50k_base")
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+@settings(max_examples=300, deadline=None)
+@given(text=st.text(max_size=200) | st.lists(st.sampled_from(SNIPPETS), max_size=6).map("".join))
+def test_quick_counts_are_tiktokens(name: str, text: str) -> None:
+    assert TiktokenTokenizer(name, exact=True).count(text) == len(encoding(name).encode_ordinary(text))
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+def test_quick_counts_of_real_sources(name: str) -> None:
+    for path in sorted(LIBRARY.glob("*.py"))[::5]:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        assert counter(name)(text) == len(encoding(name).encode_ordinary(text)), path.name
+
+
+def test_tiktoken_counts_where_the_compiled_part_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = counter("o200k_base")("some text, 早安")
+
+    def missing() -> None:
+        raise ImportError
+
+    monkeypatch.setattr(encodings, "_compiled", missing)
+    counter.cache_clear()
+    assert counter("o200k_base")("some text, 早安") == quick
+    counter.cache_clear()
 
 
 def test_special_tokens_quoted_in_text_are_text() -> None:
@@ -87,28 +139,6 @@ def test_special_tokens_quoted_in_text_are_text() -> None:
 
 # -- pieces -----------------------------------------------------------------------------------
 
-SNIPPETS = (
-    "def f(x):\n    return x  # comment\n",
-    "早上好，世界。这是一个测试！",
-    "ああああ　いいい",
-    "   \n\n\t\t  \r\n",
-    "don't they'll WE'VE ",
-    "1234567890 3.14159 ",
-    "----====>>>> ///\\\\ ",
-    "résumé naïve café ",
-    "a" * 300,
-    " " * 300,
-    "\n" * 200,
-    "مرحبا بالعالم ",
-    "नमस्ते दुनिया ",
-    "🙂🙃👩‍👩‍👧 ",
-    "CamelCaseIdentifier snake_case_identifier ",
-    "\u00a0\u2003\u3000 \u0085",
-    '{"key": "value", "list": [1, 2, 3]}',
-    "https://example.com/a/b?c=d&e=f#g ",
-    "x\x1cy \x1f z",
-    "\ud83d ",
-)
 texts = st.lists(st.sampled_from(SNIPPETS) | st.text(max_size=30), min_size=1, max_size=12).flatmap(
     lambda parts: st.integers(0, 2**32).map(lambda seed: _grown(parts, seed))
 )
