@@ -264,12 +264,10 @@ def rebilled(
     return max(0, min(total, keep - got - spared, later.total - got)), spared
 
 
-_SENTENCE = re.compile(r"[^\n.!?;。！？；]*[\n.!?;。！？；]+\s*|[^\n.!?;。！？；]+")  # noqa: RUF001
+_SENTENCE = re.compile(r"[^\n.!?;。！？；]*[\n.!?;。！？；]+\s*|[^\n.!?;。！？；]+")
 
 
-def _pieces_again(
-    old: list[tuple[Segment, int]], new: list[Segment], counter: Counter, scale: float
-) -> int:
+def _pieces_again(old: list[tuple[Segment, int]], new: list[Segment], counter: Counter, scale: float) -> int:
     """Tokens of unmatched segments that stand in other unmatched segments, piece by piece."""
     texts = [s.text for s in new if s.kind is not Kind.MEDIA]
     if not texts:

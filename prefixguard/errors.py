@@ -24,5 +24,6 @@ class MissingExtraError(PrefixGuardError):
 
     def __init__(self, command: str, extra: str) -> None:
         super().__init__(
-            f"`prefixguard {command}` needs the extra '{extra}': install prefixguard[{extra}] (or prefixguard[all])"
+            f"`prefixguard {command}` needs the extra '{extra}': "
+            f"install prefixguard[{extra}] (or prefixguard[all])"
         )

@@ -171,7 +171,9 @@ class Lineage:
                         yield candidate
             if found >= 8 or len(seen) >= _CANDIDATES:
                 break
-        for node in reversed(self._recent.get(scope, ())[-(16 if fresh.prompt.raw else 8 if fresh.keyed or not seen else 2) :]):
+        for node in reversed(
+            self._recent.get(scope, ())[-(16 if fresh.prompt.raw else 8 if fresh.keyed or not seen else 2) :]
+        ):
             if node.index not in seen:
                 seen.add(node.index)
                 yield node
@@ -185,7 +187,9 @@ class Lineage:
         n = len(node.history)
         common = common_length(node.history, fresh.history)
         whole = common == n
-        same_head = node.prompt.exacts[: node.prompt.head_length] == fresh.prompt.exacts[: fresh.prompt.head_length]
+        same_head = (
+            node.prompt.exacts[: node.prompt.head_length] == fresh.prompt.exacts[: fresh.prompt.head_length]
+        )
         overlap, behind = self._overlap(node, fresh, common)
         echo = _echoed(node, fresh, overlap)
         tail_only = all(s.role != "assistant" for _, s in fresh.prompt.history[behind:])
@@ -215,7 +219,7 @@ class Lineage:
         start = max(common, common_length(old, new))
         total = sum(fresh.weights[:start])
         end_old, end_new = len(old), len(new)
-        if start == end_old or start == end_new:
+        if start in (end_old, end_new):
             return total, start
         suffix = common_length(old[start:][::-1], new[start:][::-1])
         total += sum(fresh.weights[end_new - suffix : end_new]) if suffix else 0
@@ -255,7 +259,10 @@ class Lineage:
             known = set(node.prompt.exacts)  # what a reply quotes of its own prompt is no summary
             new = [s.text for s in texts if s.exact not in known]
             if any(len(s.text) >= LEAST_SUMMARY and any(s.text in text for text in new) for s in node.reply):
-                own = node.prompt.exacts[: node.prompt.head_length] == fresh.prompt.exacts[: fresh.prompt.head_length]
+                own = (
+                    node.prompt.exacts[: node.prompt.head_length]
+                    == fresh.prompt.exacts[: fresh.prompt.head_length]
+                )
                 parent = node if own or node.parent is None else node.parent
                 return Match(parent, "summary", True, 0, False, 0)
         return None
@@ -307,7 +314,7 @@ def _order(match: Match) -> tuple[int, bool, int, bool, int, int]:
 
 
 def _opens_anew(node: Node, fresh: Node) -> bool:
-    """Whether a request without a session key is as short as the opening of a conversation long since carried on.
+    """Whether a keyless request is as short as the opening of a conversation long since carried on.
 
     Two runs of an agent open alike: the same instructions, another listing or date.
     """

@@ -41,7 +41,9 @@ class Numbers:
         return max(0, self.keep - self.got)
 
 
-def partial_tokens(layouts: Callable[[int], Layout | None], counter: Counter, also: int | None) -> Callable[..., int]:
+def partial_tokens(
+    layouts: Callable[[int], Layout | None], counter: Counter, also: int | None
+) -> Callable[..., int]:
     """How many tokens of a differing segment a request shares with a donor, or with the exchange `also`."""
 
     def shared(request: Request, boundary: int, donor: int) -> int:

@@ -55,8 +55,9 @@ class Step:
     """The exchange at hand beside the one it continues.
 
     opening: for a request without a parent, the latest first request of another
-    session that has the same tools. before: the parent, if there is one, and `earlier` its layout in the order
-    of this prompt. grand: the parent's parent. parting: where they part.
+    session that has the same tools. before: the parent, if there is one, and
+    `earlier` its layout in the order of this prompt. grand: the parent's
+    parent. parting: where they part.
     """
 
     exchange: Exchange

@@ -65,7 +65,13 @@ def test_a_pending_diagnosis_says_nothing() -> None:
     ("response", "expected"),
     [
         (
-            {"prompt_cache_diagnostics": {"type": "cache_miss", "reason": "tools_changed", "cache_missed_tokens": 9}},
+            {
+                "prompt_cache_diagnostics": {
+                    "type": "cache_miss",
+                    "reason": "tools_changed",
+                    "cache_missed_tokens": 9,
+                }
+            },
             Diagnosis("openai", "tools_changed", 9),
         ),
         ({"prompt_cache_diagnostics": {"type": "cache_hit"}}, Diagnosis("openai", "cache_hit")),

@@ -20,7 +20,7 @@ class Blocks:
         self._names: dict[tuple[int, bytes], int] = {}
 
     def read(self, prompt: array[int]) -> tuple[int, int | None]:
-        """(cached tokens, the exchange that left the last block of them) for a prompt that is evaluated next."""
+        """(cached tokens, the exchange that left the last block of them) for the next prompt."""
         cached, donor, chain = 0, None, 0
         for start in range(0, (len(prompt) - 1) // self._size * self._size, self._size):
             key = (chain, prompt[start : start + self._size].tobytes())

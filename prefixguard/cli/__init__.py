@@ -17,7 +17,7 @@ from prefixguard import __version__
 from prefixguard.errors import PrefixGuardError
 
 COMMANDS: dict[str, str] = {
-    "demo": "See it work: a real small model, an agent with a clock in its prompt, and the same agent mended.",
+    "demo": "See it work: a real small model, an agent with a clock in its prompt, then mended.",
     "run": "Run an agent behind the proxy and report on it at the end.",
     "proxy": "Record an agent's requests: point its base URL here.",
     "sessions": "List the recorded sessions.",
@@ -59,7 +59,9 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(__version__, prog_name="prefixguard")
 def root() -> None:
     """Find where an agent's prompt stops matching the server's cache, why, and what it costs.

@@ -26,19 +26,19 @@ from prefixguard.turn import Analysis
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
 @click.option("--server", metavar="NAME", help="The cache rule to judge by, e.g. anthropic or vllm:block=16.")
 @click.option(
-    "--chat-template", type=click.Path(dir_okay=False, path_type=Path), help="The server's Jinja chat template."
+    "--chat-template",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The server's Jinja chat template.",
 )
 @click.option(
     "--tokenizer", metavar="FILE|URL",
     help="A tokenizer.json, or the address of a running llama-server that renders and counts.",
 )  # fmt: skip
+@click.option("--upstream-log", metavar="FILE", help="The same requests as seen behind a gateway.")
+@click.option("--price-date", type=click.DateTime(["%Y-%m-%d"]), help="Use the prices of this day.")
 @click.option(
-    "--upstream-log", metavar="FILE", help="The same requests as seen behind a gateway."
+    "--config", type=click.Path(dir_okay=False, path_type=Path), help="A file with [tool.prefixguard]."
 )
-@click.option(
-    "--price-date", type=click.DateTime(["%Y-%m-%d"]), help="Use the prices of this day."
-)
-@click.option("--config", type=click.Path(dir_okay=False, path_type=Path), help="A file with [tool.prefixguard].")
 @click.option("--every-turn", is_flag=True, help="Show the quiet turns of long sessions, too.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text")
 def command(

@@ -1,4 +1,4 @@
-"""Lengths of common prefixes and suffixes of texts, by halving, so that long equal parts cost a comparison in C."""
+"""Lengths of common prefixes and suffixes of texts, by halving: long equal parts cost a comparison in C."""
 
 from __future__ import annotations
 

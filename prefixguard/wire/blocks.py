@@ -71,7 +71,7 @@ def decode(raw: msgspec.Raw | bytes) -> Any:
 
 
 def mark_of(block: Any) -> Mark | None:
-    """The breakpoint that a block carries: Anthropic's `cache_control`, OpenAI's `prompt_cache_breakpoint`."""
+    """The breakpoint that a block carries: `cache_control`, or OpenAI's `prompt_cache_breakpoint`."""
     if not isinstance(block, dict):
         return None
     control = block.get("cache_control") or block.get("prompt_cache_breakpoint")

@@ -61,7 +61,7 @@ def _canonical(value: Any, depth: int) -> Any:
 
 
 def canonical_schema(value: Any) -> Any:
-    """A JSON Schema with its sets (`required`, `enum`) in one order, so that it equals any other way to write it."""
+    """A JSON Schema with its sets (`required`, `enum`) in one order, however it was written."""
     if isinstance(value, dict):
         return {
             key: sorted(item, key=str)
