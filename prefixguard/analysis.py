@@ -149,9 +149,7 @@ class Fold:
             opening=self._other_opening(fresh) if match is None else None,
         )  # fmt: skip
 
-    def _domain(
-        self, rule: CacheRule, parts: dict[str, str | None]
-    ) -> tuple[Mapping[str, str | None], str]:
+    def _domain(self, rule: CacheRule, parts: dict[str, str | None]) -> tuple[Mapping[str, str | None], str]:
         """The parts and the name of a cache domain, one copy for all turns that lie in it."""
         key = (rule.name, *parts.items())
         if key not in self._domains:

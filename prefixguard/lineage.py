@@ -84,7 +84,9 @@ class Node:
     def weights(self) -> tuple[int, ...]:
         """Tokens of the history's segments."""
         if self._weights is None:
-            self._weights = tuple(self.counter.segments(tuple([s for _, s in self.prompt.history])))
+            n = self.prompt.head_length
+            segments = self.prompt.segments[n:]
+            self._weights = tuple(self.counter.segments(segments, self.history))
         return self._weights
 
     @property

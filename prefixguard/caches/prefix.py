@@ -6,6 +6,8 @@ llama.cpp (a block of one token).
 
 from __future__ import annotations
 
+from itertools import repeat
+
 from prefixguard.caches.model import Partial, Readable, Request
 from prefixguard.caches.rule import CacheRule
 from prefixguard.tokens.layout import extend_chain
@@ -73,7 +75,7 @@ class PrefixCache:
 
     def observe(self, request: Request) -> None:
         layout = request.layout
-        self._last.update(dict.fromkeys(layout.chain, request.index))
+        self._last.update(zip(layout.chain, repeat(request.index)))
         if self._rule.reply and request.reply:
             chain = extend_chain(layout.chain[-1], request.reply)
             self._replied.update(dict.fromkeys(chain, request.index))

@@ -185,9 +185,7 @@ class Decoder:
             raw=format_.raw,
         )
 
-    def _history(
-        self, exchange: Exchange, format_: Format, body: Body, resumed: Resumed | None
-    ) -> _Entries:
+    def _history(self, exchange: Exchange, format_: Format, body: Body, resumed: Resumed | None) -> _Entries:
         """The history's entries; of a resumed body, those known and those of the elements behind them."""
         (element_list,) = format_.history
         elements = body.elements(element_list.name) if element_list.name in body.fields else None
