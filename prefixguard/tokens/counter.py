@@ -9,7 +9,7 @@ what was added.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -171,9 +171,9 @@ class Counter:
             count = self._counts[segment.exact] = self._count(segment)
         return count
 
-    def segments(self, segments: tuple[Segment, ...]) -> list[int]:
-        """Tokens of each segment."""
-        found = list(map(self._counts.get, [segment.exact for segment in segments]))
+    def segments(self, segments: tuple[Segment, ...], exacts: Sequence[bytes] | None = None) -> list[int]:
+        """Tokens of each segment. exacts: their identities, where they are at hand."""
+        found = list(map(self._counts.get, [s.exact for s in segments] if exacts is None else exacts))
         if None in found:
             pairs = zip(segments, found, strict=True)
             return [self.segment(segment) if count is None else count for segment, count in pairs]

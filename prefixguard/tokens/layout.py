@@ -98,7 +98,7 @@ def lay_out(
     segments = prompt.segments
     common = common_segments(earlier.prompt, prompt) if earlier is not None else 0
     if earlier is not None and common and earlier.counter is counter:
-        counts = (*earlier.counts[:common], *counter.segments(segments[common:]))
+        counts = (*earlier.counts[:common], *counter.segments(segments[common:], prompt.exacts[common:]))
     else:
         counts = tuple(counter.segments(segments))
     estimated = sum(counts)
