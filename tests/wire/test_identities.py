@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from prefixguard.exchange import Exchange
 from prefixguard.prompt import Kind, Segment
 from prefixguard.wire.decoder import Decoder
