@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from prefixguard.cli.sources import analysed, reading_options
+from prefixguard.cli.sources import analysed, code_option, reading_options
 from prefixguard.errors import InputError
 from prefixguard.reports.text import console, render_report
 from prefixguard.rulebook import Rulebook
@@ -20,6 +20,7 @@ type _Format = Literal["text", "json", "markdown", "csv", "ticket"]
 @click.command()
 @click.argument("names", nargs=-1, metavar="[SESSION|LOG]...")
 @reading_options
+@code_option
 @click.option("--all", "everything", is_flag=True, help="Every recorded session.")
 @click.option("--every-turn", is_flag=True, help="Show the quiet turns of long sessions, too.")
 @click.option(
@@ -37,6 +38,7 @@ def command(
     names: tuple[str, ...],
     store: str | None,
     server: str | None,
+    code: tuple[Path, ...],
     everything: bool,
     every_turn: bool,
     format_: _Format,
@@ -56,7 +58,7 @@ def command(
             raise InputError("report: name sessions, or use --all, not both")
         with Store.open(store, create=False) as record:
             names = tuple(row.id for row in record.sessions())
-    analysis = analysed(names, store, server)
+    analysis = analysed(names, store, server, code)
     if format_ == "text" and output is None:
         console().print(render_report(analysis, Rulebook().findings, every_turn=every_turn))
         return

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import click
 
-from prefixguard.cli.sources import analysed, find_turn, place, reading_options
+from prefixguard.cli.sources import analysed, code_option, find_turn, place, reading_options
 from prefixguard.errors import InputError
 from prefixguard.reports.json import encode, turn_to_dict
 from prefixguard.reports.ranking import worst_turn
@@ -20,11 +21,18 @@ from prefixguard.turn import Analysis, Session, Turn
 @click.argument("name", default=LAST, metavar="[SESSION|LOG]")
 @click.argument("turn", type=click.IntRange(min=0), required=False)
 @reading_options
+@code_option
 @click.option(
     "--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How to print it."
 )
 def command(
-    *, name: str, turn: int | None, store: str | None, server: str | None, format_: Literal["text", "json"]
+    *,
+    name: str,
+    turn: int | None,
+    store: str | None,
+    server: str | None,
+    code: tuple[Path, ...],
+    format_: Literal["text", "json"],
 ) -> None:
     """Explain one turn: where it parted, why, what was re-billed, what to do.
 
@@ -35,13 +43,14 @@ def command(
       prefixguard show                    the worst turn of the last session
       prefixguard show 7f3a 12
       prefixguard show requests.jsonl:12
+      prefixguard show --code src/        and the line of code that made the break
     """
     where = place(name)
     if turn is None:
         turn = where.turn
     elif where.turn is not None:
         raise InputError(f"show: two turns are named, {where.turn} and {turn}; give one")
-    analysis = analysed([where.source], store, server)
+    analysis = analysed([where.source], store, server, code)
     if turn is not None:
         session, found = find_turn(analysis, where.source, turn)
     else:

@@ -18,6 +18,7 @@ from rich.progress import track
 
 from prefixguard import configuration
 from prefixguard.analysis import Options, analyze
+from prefixguard.blame import with_sources
 from prefixguard.costs import ListPricer, PriceTable
 from prefixguard.errors import InputError
 from prefixguard.exchange import Exchange
@@ -40,10 +41,25 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-def analysed(names: Sequence[str], store: str | None, server: str | None) -> Analysis:
+def code_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The option of commands that can point at the line of code behind a break."""
+    return click.option(
+        "--code",
+        "code",
+        multiple=True,
+        type=click.Path(exists=True, path_type=Path),
+        metavar="PATH",
+        help="The agent's source code: each break is pointed at the line that made it.",
+    )(command)
+
+
+def analysed(
+    names: Sequence[str], store: str | None, server: str | None, code: Sequence[Path] = ()
+) -> Analysis:
     """The analysis of each named source, one after the other; without names, of the last session.
 
-    The project's configuration counts: its server, prices and decisions.
+    The project's configuration counts: its server, prices and decisions. code:
+    source code to find the lines in that made the breaks.
     """
     rulebook = Rulebook()
     settings = configuration.read(configuration.find(Path.cwd()))
@@ -55,7 +71,12 @@ def analysed(names: Sequence[str], store: str | None, server: str | None) -> Ana
     )
     results = [analyze(_tracked(open_source(name, store)), rulebook, options) for name in names or (LAST,)]
     sessions = tuple(session for result in results for session in result.sessions)
-    return Analysis(results[0].version, results[0].prices, sessions)
+    whole = Analysis(results[0].version, results[0].prices, sessions)
+    if not code:
+        return whole
+    from prefixguard.lint.index import source_index
+
+    return with_sources(whole, source_index(code))
 
 
 def _tracked(exchanges: list[Exchange]) -> Iterator[Exchange] | list[Exchange]:
