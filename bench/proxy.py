@@ -4,13 +4,15 @@
 
 Two proxies, one upstream and one load generator, each a process of its own.
 The two are driven in turns, in short bursts, so that both see the same noise
-of the machine; ratios are medians over pairs of bursts. CPU is that of the
-proxy process; the recorder process, which works beside it, is told apart.
+of the machine. Other work on the machine only ever adds, so each launch gives
+the lower quartile of its bursts; two launches of one program differ by 10 %
+for as long as they run, so the figures are medians over several launches. CPU
+is that of the proxy process, all threads; the recorder process, which works
+beside it, is told apart.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import json
@@ -26,8 +28,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.rows import Row, show
+
 _TICK = os.sysconf("SC_CLK_TCK")
 _CHUNKS = 20
+MOST = 1.10
+MOST_ADDED_MS = 5.0
 _EMPTY = "--serve-empty"
 _UPSTREAM = "--serve-upstream"
 
@@ -225,56 +231,73 @@ async def _memory(side: Side, body: bytes, streams: int) -> float:
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One comparison. ratio: recording / empty, medians over pairs of bursts."""
+class _Sample:
+    """One launch of both proxies: a value for each, in the figure's unit."""
 
-    name: str
-    unit: str
     empty: float
     recording: float
-    ratio: float
-    target: str
 
 
-async def _measure(empty: Side, recording: Side, recorder_pid: int, rounds: int) -> list[Figure]:
-    figures = []
+type _Samples = dict[tuple[str, str, str], list[_Sample]]
+"""By name, unit and target of the figure."""
+
+_BURSTS = (
+    ("CPU, 2 KB bodies, 1 connection", 2_000, 100, 1),
+    ("CPU, 2 KB bodies, 16 connections", 2_000, 160, 16),
+    ("CPU, 500 KB bodies, 1 connection", 500_000, 20, 1),
+)
+
+
+async def _measure(empty: Side, recording: Side, recorder_pid: int, rounds: int, into: _Samples) -> None:
     sides = (empty, recording)
-    for name, size, count, width in (
-        ("CPU, 2 KB bodies, 1 connection", 2_000, 100, 1),
-        ("CPU, 2 KB bodies, 16 connections", 2_000, 160, 16),
-        ("CPU, 500 KB bodies, 1 connection", 500_000, 20, 1),
-    ):
+
+    def add(name: str, unit: str, target: str, values: dict[str, list[float]]) -> None:
+        quartiles = {side: sorted(found)[len(found) // 4] for side, found in values.items()}
+        into.setdefault((name, unit, target), []).append(_Sample(quartiles["empty"], quartiles["recording"]))
+
+    for name, size, count, width in _BURSTS:
         body = _body(size)
         for side in sides:
             await _burst(side, body, count, width)
-        pairs = []
         beside = cpu_seconds(recorder_pid)
+        spent: dict[str, list[float]] = {side.name: [] for side in sides}
         for i in range(rounds):
-            order = sides if i % 2 == 0 else sides[::-1]
-            spent = {side.name: await _burst(side, body, count, width) for side in order}
-            pairs.append((spent["empty"] * 1e6, spent["recording"] * 1e6))
+            for side in sides if i % 2 == 0 else sides[::-1]:
+                spent[side.name].append(await _burst(side, body, count, width) * 1e6)
+        add(name, "us per request", f"<= x{MOST:.2f}", spent)
         beside = (cpu_seconds(recorder_pid) - beside) / (rounds * count) * 1e6
-        figures.append(_figure(name, "us per request", pairs, "<= 1.10"))
-        figures.append(Figure("  the recorder process beside it", "us per request", 0, beside, 0, ""))
+        add(
+            f"  its recorder process, {size // 1000} KB, {width} at once",
+            "us per request",
+            "",
+            {"empty": [0.0], "recording": [beside]},
+        )
     body = _body(2_000)
-    pairs = []
-    for i in range(rounds * 8):
-        order = sides if i % 2 == 0 else sides[::-1]
-        spent = {side.name: await _first_chunk(side, body) for side in order}
-        pairs.append((spent["empty"], spent["recording"]))
-    figures.append(_figure("first chunk of a stream, new connection", "ms", pairs, "within 5 ms"))
-    held = [{side.name: await _memory(side, body, 100) for side in sides} for _ in range(2)]
-    figures.append(
-        _figure("memory of 100 open streams", "MiB", [(h["empty"], h["recording"]) for h in held[:1]], "")
-    )
-    return figures
+    waits: dict[str, list[float]] = {side.name: [] for side in sides}
+    for i in range(rounds * 6):
+        for side in sides if i % 2 == 0 else sides[::-1]:
+            waits[side.name].append(await _first_chunk(side, body))
+    add("first chunk of a stream, new connection", "ms", f"<= +{MOST_ADDED_MS:.0f} ms", waits)
+    held = {side.name: [await _memory(side, body, 100)] for side in sides}
+    add("memory of 100 open streams", "MiB", "", held)
 
 
-def _figure(name: str, unit: str, pairs: list[tuple[float, float]], target: str) -> Figure:
-    empty = statistics.median(a for a, _ in pairs)
-    recording = statistics.median(b for _, b in pairs)
-    ratio = statistics.median(b / a for a, b in pairs if a > 0) if any(a > 0 for a, _ in pairs) else 0.0
-    return Figure(name, unit, empty, recording, ratio, target)
+def _rows(samples: _Samples) -> list[Row]:
+    rows = []
+    for (name, unit, target), found in samples.items():
+        empty = statistics.median(sample.empty for sample in found)
+        recording = statistics.median(sample.recording for sample in found)
+        if not target:
+            both = f"{empty:.1f} -> {recording:.1f}" if empty else f"{recording:.0f}"
+            rows.append(Row(name, f"{both} {unit}"))
+        elif unit == "ms":
+            value = f"{empty:.1f} -> {recording:.1f} {unit} ({recording - empty:+.1f})"
+            rows.append(Row(name, value, target, recording - empty <= MOST_ADDED_MS))
+        else:
+            ratio = statistics.median(sample.recording / sample.empty for sample in found)
+            value = f"{empty:.0f} -> {recording:.0f} {unit}, x{ratio:.2f}"
+            rows.append(Row(name, value, target, ratio <= MOST))
+    return rows
 
 
 # -- putting it together ----------------------------------------------------------------------
@@ -306,36 +329,33 @@ def _process(*arguments: str, env: dict[str, str] | None = None) -> Iterator[sub
         process.wait(60)
 
 
-def run(rounds: int = 15) -> list[Figure]:
-    """Measure; takes about a minute."""
+def run(launches: int = 5, rounds: int = 8) -> list[Row]:
+    """The figures; takes about half a minute per launch of the two proxies."""
+    samples: _Samples = {}
+    for _ in range(launches):
+        _launch(rounds, samples)
+    return _rows(samples)
+
+
+def _launch(rounds: int, samples: _Samples) -> None:
     here = [sys.executable, "-m", "bench.proxy"]
     ports = {name: _free_port() for name in ("upstream", "empty", "recording")}
     url = f"http://127.0.0.1:{ports['upstream']}"
+    program = [sys.executable, "-c", "from prefixguard.cli import main; main()"]
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        options = ["--listen", f"127.0.0.1:{ports['recording']}", "--upstream", url]
+        store = ["--store", f"{folder}/record.sqlite"]
         env = {**os.environ, "XDG_DATA_HOME": folder}
         stack.enter_context(_process(*here, _UPSTREAM, str(ports["upstream"])))
         empty = stack.enter_context(_process(*here, _EMPTY, str(ports["empty"]), url, folder))
-        recording = stack.enter_context(
-            _process(
-                sys.executable,
-                "-c",
-                "from prefixguard.cli import main; main()",
-                *("proxy", "--listen", f"127.0.0.1:{ports['recording']}", "--upstream", url),
-                *("--store", f"{folder}/record.sqlite"),
-                env=env,
-            )
-        )
+        recording = stack.enter_context(_process(*program, "proxy", *options, *store, env=env))
         for port in ports.values():
             _wait_for(port)
-        recorder = _recorder_pid(ports["recording"])
-        return asyncio.run(
-            _measure(
-                Side("empty", ports["empty"], empty.pid),
-                Side("recording", ports["recording"], recording.pid),
-                recorder,
-                rounds,
-            )
+        sides = (
+            Side("empty", ports["empty"], empty.pid),
+            Side("recording", ports["recording"], recording.pid),
         )
+        asyncio.run(_measure(*sides, _recorder_pid(ports["recording"]), rounds, samples))
 
 
 def _recorder_pid(port: int) -> int:
@@ -346,18 +366,6 @@ def _recorder_pid(port: int) -> int:
         return pid
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Print the figures as a table."""
-    parser = argparse.ArgumentParser(prog="python -m bench proxy", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=15)
-    options = parser.parse_args(arguments)
-    print(f"{'':44}{'empty addon':>14}{'recording':>12}{'ratio':>8}  target")
-    for figure in run(options.rounds):
-        ratio = f"{figure.ratio:8.2f}" if figure.ratio else " " * 8
-        empty = f"{figure.empty:14.1f}" if figure.empty else " " * 14
-        print(f"{figure.name:44}{empty}{figure.recording:12.1f}{ratio}  {figure.unit}  {figure.target}")
-
-
 if __name__ == "__main__":
     if sys.argv[1:2] == [_UPSTREAM]:
         asyncio.run(_upstream(int(sys.argv[2])))
@@ -366,4 +374,4 @@ if __name__ == "__main__":
 
         run_loop(_empty_proxy(int(sys.argv[2]), sys.argv[3], sys.argv[4]))
     else:
-        main()
+        show("proxy", run())

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from mitmproxy import exceptions, hooks
+from mitmproxy import exceptions, flow, hooks
 from mitmproxy.addonmanager import AddonManager
 
 _log = logging.getLogger("mitmproxy.addonmanager")
@@ -24,17 +24,30 @@ class SteadyAddons(AddonManager):
     def __init__(self, master: Any) -> None:
         super().__init__(master)  # type: ignore[no-untyped-call]
         self._listeners: dict[str, list[Callable[..., Any]]] = {}
+        self._hears_updates: bool | None = None
 
     def add(self, *addons: Any) -> None:
         """Add addons to the end of the chain."""
-        self._listeners.clear()
         super().add(*addons)  # type: ignore[no-untyped-call]
-        self._listeners.clear()
+        self._forget()
 
     def remove(self, addon: Any) -> None:
         """Take an addon out of the chain."""
         super().remove(addon)  # type: ignore[no-untyped-call]
+        self._forget()
+
+    def _forget(self) -> None:
         self._listeners.clear()
+        self._hears_updates = None
+
+    async def handle_lifecycle(self, event: hooks.Hook) -> None:
+        """Call the listeners of a hook, and those who hear of every change of a flow, where there are any."""
+        await self.trigger_event(event)
+        (data,) = event.args()
+        if self._hears_updates is None:
+            self._hears_updates = any(hasattr(addon, hooks.UpdateHook.name) for addon in self.chain)
+        if self._hears_updates and isinstance(data, flow.Flow):
+            await self.trigger_event(hooks.UpdateHook([data]))
 
     async def trigger_event(self, event: hooks.Hook) -> None:
         """Call every listener; an error in one is logged and the next is called."""

@@ -11,21 +11,20 @@ import time
 from typing import Final
 
 HOOK_FAILED: Final = "an error in the recording hooks"
-TOO_LARGE: Final = "the exchange is too large to record"
+TOO_LARGE: Final = "the response is too large to record"
 MAX_BYTES: Final = 128 * 2**20
 _MARKS: Final = 64
 
 
 class Copy:
-    """Keeps the chunks of one body, and when the first of them came.
+    """Keeps the chunks of one response, and when the first of them came.
 
-    started: `time.perf_counter()` from which on the times count, or None where
-    nobody asks for them.
+    started: `time.perf_counter()` from which on the times count.
     """
 
     __slots__ = ("chunks", "failed", "marks", "size", "started")
 
-    def __init__(self, started: float | None = None) -> None:
+    def __init__(self, started: float) -> None:
         self.started = started
         self.chunks: list[bytes] = []
         self.marks: list[tuple[int, float]] = []
@@ -48,7 +47,7 @@ class Copy:
             return
         self.chunks.append(data)
         self.size += len(data)
-        if self.started is not None and len(self.marks) < _MARKS:
+        if len(self.marks) < _MARKS:
             self.marks.append((self.size, (time.perf_counter() - self.started) * 1000))
 
     def _give_up(self, reason: str) -> None:

@@ -1,24 +1,25 @@
 """What the proxy and its recorder say to each other, over two pipes.
 
-Down (proxy to recorder): one `Frame` per exchange: three lengths, the msgpack
-of the frame without its bodies, and the two bodies as they are, so that large
-bodies are never copied in the proxy. Up: the events, each a length and its
-msgpack.
+Down (proxy to recorder): one `Frame` per exchange: four lengths, the msgpack
+of the frame without its bodies and of how to join the request's, and the two
+bodies as they are, less what the recorder has already. Large bodies are never copied in the proxy. Up: the
+events, each a length and its msgpack.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Buffer, Iterator
 from dataclasses import replace
 from typing import BinaryIO
 
 import msgspec
 
 from prefixguard.exchange import Capture
+from prefixguard.proxy.repeats import Received, Repeat, Sent
 
 _LENGTH = struct.Struct(">Q")
-_LENGTHS = struct.Struct(">QQQ")
+_LENGTHS = struct.Struct(">QQQQ")
 MAX_FRAME = 2**31
 """A longer frame means that the two sides have lost step."""
 
@@ -31,20 +32,20 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
         recorder can tell when the first token came.
     again: this frame was sent to an earlier recorder that died.
     unknown_api: nobody told us of this path.
-    sent, came: the bodies of request and response in the pieces in which they
-        passed, on the proxy's side; the recorder finds them joined in the capture.
+    body, came: on the proxy's side, the request's body and the response's in the
+        pieces in which it passed; the recorder finds both in the capture.
     """
 
     capture: Capture
     marks: tuple[tuple[int, float], ...] = ()
     again: bool = False
     unknown_api: bool = False
-    sent: tuple[bytes, ...] = ()
+    body: bytes = b""
     came: tuple[bytes, ...] = ()
 
     def size(self) -> int:
         """Bytes of both bodies."""
-        return sum(map(len, self.sent)) + sum(map(len, self.came))
+        return len(self.body) + sum(map(len, self.came))
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
@@ -126,6 +127,7 @@ type Event = Ready | Refused | Stored | Lost | TurnSeen | Trouble
 
 _encoder = msgspec.msgpack.Encoder()
 _frames = msgspec.msgpack.Decoder(Frame)
+_repeats = msgspec.msgpack.Decoder(Repeat | None)
 _events = msgspec.msgpack.Decoder(Ready | Refused | Stored | Lost | TurnSeen | Trouble)
 
 
@@ -137,23 +139,31 @@ def pack_event(event: Event) -> bytearray:
     return buffer
 
 
-def pack_frame(frame: Frame) -> list[bytes]:
-    """A frame as the pieces to write one after the other. Raises what the encoder raises."""
-    head = _encoder.encode(msgspec.structs.replace(frame, sent=(), came=()))
-    lengths = _LENGTHS.pack(len(head), sum(map(len, frame.sent)), sum(map(len, frame.came)))
-    return [lengths + head, *frame.sent, *frame.came]
+def pack_frame(frame: Frame, sent: Sent) -> list[Buffer]:
+    """A frame as the pieces to write one after the other. Raises what the encoder raises.
+
+    sent: what the recorder at the other end was sent before.
+    """
+    head = _encoder.encode(msgspec.structs.replace(frame, body=b"", came=()))
+    # Only a frame that can be encoded may change what both sides remember.
+    repeat, rest = sent.cut(frame.body)
+    how = _encoder.encode(repeat)
+    lengths = _LENGTHS.pack(len(head), len(how), len(memoryview(rest)), sum(map(len, frame.came)))
+    return [lengths + head + how, rest, *frame.came]
 
 
 def read_frames(stream: BinaryIO) -> Iterator[Frame]:
     """Frames until the other side closes. A torn last frame is dropped. Raises ValueError out of step."""
+    received = Received()
     while len(lengths := stream.read(_LENGTHS.size)) == _LENGTHS.size:
         sizes = _LENGTHS.unpack(lengths)
         _check(*sizes)
         pieces = [stream.read(size) for size in sizes]
         if any(len(piece) < size for piece, size in zip(pieces, sizes, strict=True)):
             return
-        head, body, answer = pieces
+        head, how, rest, answer = pieces
         frame = _frames.decode(head)
+        body = received.whole(_repeats.decode(how), rest)
         yield msgspec.structs.replace(frame, capture=replace(frame.capture, body=body, response_body=answer))
 
 

@@ -17,7 +17,7 @@ import subprocess
 import threading
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Buffer, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import IO, BinaryIO, Final
@@ -25,6 +25,7 @@ from typing import IO, BinaryIO, Final
 import msgspec
 
 from prefixguard.proxy.frames import Event, Frame, Lost, Ready, Refused, Stored, pack_frame, read_events
+from prefixguard.proxy.repeats import Sent
 
 MAX_BYTES: Final = 256 * 2**20
 MAX_FRAMES: Final = 10_000
@@ -198,6 +199,7 @@ class Link:
         assert process.stderr is not None
         _widen(process.stdin)
         self._process = process
+        self._sent = Sent()
         self._reader = threading.Thread(
             target=self._read_all, args=(process, process.stdout), name="prefixguard-events", daemon=True
         )
@@ -254,14 +256,14 @@ class Link:
                 _bury(item.process)
             wait = False
 
-    def _packed(self, pending: deque[Frame]) -> list[bytes]:
+    def _packed(self, pending: deque[Frame]) -> list[Buffer]:
         """The next frames in pieces, a megabyte or a little more; they are unacknowledged from now on."""
-        pieces: list[bytes] = []
+        pieces: list[Buffer] = []
         size = 0
         while pending and size < _BATCH_BYTES:
             frame = pending.popleft()
             try:
-                packed = pack_frame(frame)
+                packed = pack_frame(frame, self._sent)
             except Exception:  # noqa: BLE001  whatever it holds, the next one must still be written
                 self._lose([frame], UNWRITABLE)
                 continue
@@ -359,11 +361,11 @@ def _size(frame: Frame) -> int:
     return frame.size() + _FRAME_OVERHEAD
 
 
-def _write(stream: IO[bytes] | None, pieces: Sequence[bytes]) -> None:
+def _write(stream: IO[bytes] | None, pieces: Sequence[Buffer]) -> None:
     """Write without joining: the bodies are large, and the event loop wants the interpreter."""
     assert stream is not None
     fd = stream.fileno()
-    waiting = deque(memoryview(piece) for piece in pieces if piece)
+    waiting = deque(view for piece in pieces if len(view := memoryview(piece)))
     while waiting:
         written = os.writev(fd, list(islice(waiting, _MOST_PIECES)))
         while waiting and written >= len(waiting[0]):

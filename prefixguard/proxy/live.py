@@ -20,6 +20,7 @@ import msgspec
 from prefixguard.proxy.frames import Event, Lost, Trouble, TurnSeen
 
 _LINES: Final = 2000
+_BREATH: Final = 0.2
 
 
 class Tally:
@@ -55,6 +56,7 @@ class Printer:
         self._color = color
         self._json = json
         self._queue: queue.Queue[str | None] = queue.Queue(_LINES)
+        self._closing = threading.Event()
         self._thread = threading.Thread(target=self._print_all, name="prefixguard-print", daemon=True)
         self._thread.start()
         self.dropped = 0
@@ -76,6 +78,7 @@ class Printer:
 
     def close(self, last: Iterable[str] = (), timeout: float = 5.0) -> None:
         """Print what waits, and the `last` lines, for at most about `timeout` seconds."""
+        self._closing.set()
         with contextlib.suppress(queue.Full):
             for text in (*last, None):
                 self._queue.put(text, timeout=timeout)
@@ -94,6 +97,8 @@ class Printer:
             with contextlib.suppress(OSError, ValueError):
                 self._stream.write(text)
                 self._stream.flush()
+            # Lines that come fast after one another share a wake-up.
+            self._closing.wait(_BREATH)
 
 
 def wants_color(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:

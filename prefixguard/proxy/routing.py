@@ -27,7 +27,8 @@ _OWN: Final = "/prefixguard/"
 _LOCAL_NAMES: Final = frozenset(
     {"localhost", "host.docker.internal", "gateway.docker.internal", "host.containers.internal"}
 )
-_TAKEN_OFF: Final = frozenset({SESSION_HEADER.encode(), b"proxy-connection", b"proxy-authorization"})
+_SESSION: Final = SESSION_HEADER.encode()
+_TAKEN_OFF: Final = frozenset({_SESSION, b"proxy-connection", b"proxy-authorization"})
 
 
 class Routing:
@@ -97,7 +98,8 @@ class Routing:
         if path.startswith(_OWN):
             self._own_page(flow, path)
             return
-        route = self._router.route(path, request.headers)
+        named = _by_name(request)
+        route = self._router.route(path, {name.decode("latin-1"): "" for name in named})
         if route is None:
             self._refuse(
                 flow,
@@ -106,7 +108,7 @@ class Routing:
                 "start the proxy with --upstream URL, or put /openai, /anthropic or /to/NAME before the path",
             )
             return
-        self._plan(flow, route.target.origin, route.path)
+        self._plan(flow, named, route.target.origin, route.path)
         self._aim(request, route.target, route.path)
 
     def _pass_on(self, flow: http.HTTPFlow) -> None:
@@ -114,14 +116,14 @@ class Routing:
         if self._router.opens(request.host):
             default = 443 if request.scheme == "https" else 80
             port = "" if request.port == default else f":{request.port}"
-            self._plan(flow, f"{request.scheme}://{request.host}{port}", request.path)
+            self._plan(flow, _by_name(request), f"{request.scheme}://{request.host}{port}", request.path)
         else:
             request.stream = True
         self._take_off(request)
 
-    def _plan(self, flow: http.HTTPFlow, upstream: str, path: str) -> None:
+    def _plan(self, flow: http.HTTPFlow, named: Mapping[bytes, bytes], upstream: str, path: str) -> None:
         request = flow.request
-        if request.headers.get("upgrade", "").lower() == "websocket":
+        if named.get(b"upgrade", b"").lower() == b"websocket":
             recorded, unknown = self._router.is_websocket_api(path), False
         else:
             verdict = self._router.verdict(request.method, path)
@@ -129,8 +131,12 @@ class Routing:
             unknown = verdict == "unknown" and flow.client_conn.id not in self._tunnels
             recorded = verdict == "record" or unknown
         if recorded:
-            session = request.headers.get(SESSION_HEADER)
-            flow.metadata[PLAN] = Plan(upstream, session=session, unknown_api=unknown)
+            session = named.get(_SESSION)
+            flow.metadata[PLAN] = Plan(
+                upstream,
+                session=None if session is None else session.decode("utf-8", "replace"),
+                unknown_api=unknown,
+            )
             self.counts["unknown_api" if unknown else "exchanges"] += 1
         else:
             request.stream = True
@@ -177,6 +183,11 @@ class Routing:
     def _is_known_name(self, host: str) -> bool:
         host = host.lower().rstrip(".")
         return host in self._names or host.endswith(".localhost") or _is_address(host)
+
+
+def _by_name(request: http.Request) -> dict[bytes, bytes]:
+    """The headers by lower-case name, in one walk; mitmproxy's own look-up walks through all for each."""
+    return {name.lower(): value for name, value in request.data.headers.fields}
 
 
 def is_loopback(host: str) -> bool:

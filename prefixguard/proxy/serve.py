@@ -28,6 +28,7 @@ from prefixguard.proxy.addons import SteadyAddons
 from prefixguard.proxy.authority import ensure_authority, roots
 from prefixguard.proxy.frames import Event, Refused
 from prefixguard.proxy.link import Link
+from prefixguard.proxy.memory import keep_freed_memory
 from prefixguard.proxy.routing import Routing, is_loopback
 from prefixguard.proxy.tap import Tap
 from prefixguard.proxy.upstreams import Router, Target, read_upstreams
@@ -155,6 +156,7 @@ class Proxy:
 
     async def _listen(self, folder: Path, certificate: Path) -> None:
         _quiet(self._log)
+        keep_freed_memory()
         started = _Started()
         chosen = options.Options(
             mode=["regular"],

@@ -11,6 +11,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from prefixguard.exchange import Capture, Timing
@@ -29,30 +30,15 @@ PLAN: Final = "prefixguard"
 
 
 class Plan:
-    """What routing decided about one flow, and what the tap has of it so far.
+    """What routing decided about one flow, and what the tap has of it so far."""
 
-    sent, answered: the request, the response is complete. Either may come first.
-    """
-
-    __slots__ = (
-        "answered",
-        "pairs",
-        "request",
-        "response",
-        "sent",
-        "session",
-        "started",
-        "unknown_api",
-        "upstream",
-    )
+    __slots__ = ("pairs", "response", "session", "started", "unknown_api", "upstream")
 
     def __init__(self, upstream: str, *, session: str | None, unknown_api: bool) -> None:
         self.upstream = upstream
         self.session = session
         self.unknown_api = unknown_api
-        self.started = time.perf_counter()
-        self.sent = self.answered = False
-        self.request: Copy | None = None
+        self.started = 0.0
         self.response: Copy | None = None
         self.pairs: Pairs | None = None
 
@@ -73,28 +59,16 @@ class Tap:
 
     # -- hooks, in the order in which they come -----------------------------------------------
 
-    def requestheaders(self, flow: HTTPFlow) -> None:
-        """A request begins: from here on it passes chunk by chunk."""
-        plan = flow.metadata.get(PLAN)
-        if plan is None or flow.response is not None:
-            return
-        try:
-            plan.request = Copy()
-            flow.request.stream = plan.request
-            self.open[flow.id] = flow
-        except Exception:  # noqa: BLE001  the request must go on
-            self._count(HOOK_FAILED)
-
     def request(self, flow: HTTPFlow) -> None:
-        """The request is complete."""
+        """The request is complete and about to be sent.
+
+        mitmproxy holds a request until all of it is there. Passing it on in
+        pieces would cost more CPU for large bodies than recording does.
+        """
         plan = flow.metadata.get(PLAN)
-        if plan is None:
-            return
-        plan.sent = True
-        if plan.answered:
-            self._finish(flow, aborted=False)
-        elif plan.response is None:
+        if plan is not None and flow.response is None:
             plan.started = time.perf_counter()
+            self.open[flow.id] = flow
 
     def responseheaders(self, flow: HTTPFlow) -> None:
         """A response begins: from here on it passes chunk by chunk."""
@@ -111,12 +85,9 @@ class Tap:
                 self._count(HOOK_FAILED)
 
     def response(self, flow: HTTPFlow) -> None:
-        """The response is complete; the request may not be, when the server refused it early."""
-        plan = flow.metadata.get(PLAN)
-        if plan is not None and flow.websocket is None:
-            plan.answered = True
-            if plan.sent:
-                self._finish(flow, aborted=False)
+        """The response is complete."""
+        if flow.websocket is None:
+            self._finish(flow, aborted=False)
 
     def error(self, flow: HTTPFlow) -> None:
         """The client went away, or the upstream did, or it was never reached."""
@@ -171,20 +142,14 @@ class Tap:
             self._count(HOOK_FAILED)
 
     def _http(self, flow: HTTPFlow, plan: Plan, *, aborted: bool) -> None:
-        request, response = plan.request, plan.response
-        for copy in (request, response):
-            if copy is not None and copy.failed is not None:
-                self._count(copy.failed)
-                return
-        sent = request.chunks if request is not None else []
-        came = response.chunks if response is not None else []
-        if not sent and flow.request.raw_content:
-            sent = [flow.request.raw_content]
-        if not came and flow.response is not None and flow.response.raw_content:
-            came = [flow.response.raw_content]
-        marks = response.marks if response is not None else []
+        response = plan.response
+        if response is not None and response.failed is not None:
+            self._count(response.failed)
+            return
+        came, marks = (response.chunks, response.marks) if response is not None else ([], [])
+        body = flow.request.raw_content or b""
         self._hand_over(
-            flow, plan, flow.id, flow.request.timestamp_start, plan.started, sent, came, marks, aborted
+            flow, plan, flow.id, flow.request.timestamp_start, plan.started, body, came, marks, aborted
         )
 
     def _pair(self, flow: HTTPFlow, plan: Plan, content: bytes, *, from_client: bool) -> None:
@@ -209,7 +174,7 @@ class Tap:
         else:
             name = f"{flow.id}:{pairs.count}"
             self._hand_over(
-                flow, plan, name, pairs.t, pairs.started, [request], response.chunks, response.marks, aborted
+                flow, plan, name, pairs.t, pairs.started, request, response.chunks, response.marks, aborted
             )
 
     def _hand_over(
@@ -219,7 +184,7 @@ class Tap:
         identity: str,
         t: float,
         started: float,
-        sent: Sequence[bytes],
+        body: bytes,
         came: Sequence[bytes],
         marks: Sequence[tuple[int, float]],
         aborted: bool,
@@ -232,7 +197,7 @@ class Tap:
             id=identity,
             t=t,
             method=_printable(head.method),
-            path=mask_path(_printable(head.path)),
+            path=_masked(_printable(head.path)),
             upstream=plan.upstream,
             headers=mask_headers(headers),
             body=b"",
@@ -249,7 +214,7 @@ class Tap:
             account=account(headers, head.path, self.salt),
             agent=self._agent,
         )
-        frame = Frame(capture, tuple(marks), unknown_api=plan.unknown_api, sent=tuple(sent), came=tuple(came))
+        frame = Frame(capture, tuple(marks), unknown_api=plan.unknown_api, body=body, came=tuple(came))
         self._offer(frame)
 
 
@@ -264,6 +229,16 @@ def _plain(headers: Headers) -> dict[str, str]:
             text = value.decode("latin-1")
         plain[key] = f"{plain[key]}, {text}" if key in plain else text
     return plain
+
+
+def _masked(path: str) -> str:
+    """Without the keys in it. Nearly all paths are the same few, without a query."""
+    return mask_path(path) if "?" in path else _masked_once(path)
+
+
+@lru_cache(maxsize=256)
+def _masked_once(path: str) -> str:
+    return mask_path(path)
 
 
 def _printable(text: str) -> str:

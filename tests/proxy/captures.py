@@ -34,4 +34,4 @@ def capture(identity: str = "1", **changes: object) -> Capture:
 def framed(made: Capture, **changes: object) -> Frame:
     """A capture as the proxy sends it, its bodies in pieces beside it."""
     bare = replace(made, body=b"", response_body=b"")
-    return Frame(bare, sent=(made.body[:7], made.body[7:]), came=(made.response_body,), **changes)  # type: ignore[arg-type]
+    return Frame(bare, body=made.body, came=(made.response_body[:7], made.response_body[7:]), **changes)  # type: ignore[arg-type]

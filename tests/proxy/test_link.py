@@ -27,6 +27,7 @@ from prefixguard.proxy.frames import (
     read_frames,
 )
 from prefixguard.proxy.link import DIED, QUEUE_FULL, STALLED, UNWRITABLE, Link
+from prefixguard.proxy.repeats import Sent
 
 from .captures import capture, framed
 
@@ -181,7 +182,8 @@ def test_frames_survive_the_pipe(parts: list[tuple[bytes, bytes, bool]], cut: in
     flags = [again for _, _, again in parts]
     sent = [framed(one, marks=((1, 2.5),), again=again) for one, again in zip(captures, flags, strict=True)]
     expected = [Frame(one, ((1, 2.5),), again=again) for one, again in zip(captures, flags, strict=True)]
-    data = b"".join(b"".join(pack_frame(frame)) for frame in sent)
+    memory = Sent()
+    data = b"".join(b"".join(pack_frame(frame, memory)) for frame in sent)
     assert list(read_frames(io.BytesIO(data))) == expected
     # A pipe that ends in the middle of a frame gives all the frames before it.
     if cut and sent:
