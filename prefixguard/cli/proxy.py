@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from prefixguard.errors import MissingExtraError
-from prefixguard.proxy.options import host_and_port, named_targets, proxy_folder
+from prefixguard.proxy.live import Printer, Tally, ending, wants_color
+from prefixguard.proxy.options import host_and_port, named_targets, need_mitmproxy, proxy_folder
+from prefixguard.proxy.settings import Settings, start_recorder
 from prefixguard.proxy.upstreams import parse_target
 
 if TYPE_CHECKING:
-    from prefixguard.proxy.serve import Settings
+    from prefixguard.proxy.frames import Event
+    from prefixguard.proxy.link import Link
 
 
 @click.command(name="proxy")
@@ -75,11 +77,7 @@ def command(
     host, port = host_and_port(listen)
     target = parse_target(upstream) if upstream else None
     names = named_targets(to)
-    try:
-        from prefixguard.proxy.loop import run
-        from prefixguard.proxy.serve import Settings
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("proxy", "proxy") from error
+    need_mitmproxy("proxy")
     settings = Settings(
         folder=proxy_folder(),
         store=store,
@@ -92,15 +90,7 @@ def command(
         host_names=allow_host,
         upstream_ca=upstream_ca,
     )
-    run(_serve(settings, json=form == "json", quiet=quiet))
-
-
-async def _serve(settings: Settings, *, json: bool, quiet: bool) -> None:
-    from prefixguard.proxy.frames import Event
-    from prefixguard.proxy.live import Printer, Tally, ending, wants_color
-    from prefixguard.proxy.serve import Proxy
-
-    printer = Printer(sys.stdout, color=wants_color(sys.stdout), json=json)
+    printer = Printer(sys.stdout, color=wants_color(sys.stdout), json=form == "json")
     tally = Tally()
 
     def on_event(event: Event) -> None:
@@ -108,7 +98,19 @@ async def _serve(settings: Settings, *, json: bool, quiet: bool) -> None:
         if not quiet:
             printer(event)
 
-    proxy = Proxy(settings, on_event)
+    link = start_recorder(settings, on_event)
+    try:
+        from prefixguard.proxy.loop import run
+
+        run(_serve(settings, link, printer, tally, json=form == "json"))
+    finally:
+        link.close(stall_s=1.0, finish_s=1.0)
+
+
+async def _serve(settings: Settings, link: Link, printer: Printer, tally: Tally, *, json: bool) -> None:
+    from prefixguard.proxy.serve import Proxy
+
+    proxy = Proxy(settings, link)
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     signals = 0

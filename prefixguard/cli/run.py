@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from prefixguard.errors import InputError, MissingExtraError
+from prefixguard.errors import InputError
 from prefixguard.proxy.agents import plan_run, read_agents
-from prefixguard.proxy.options import named_targets, proxy_folder
+from prefixguard.proxy.live import Tally, ending
+from prefixguard.proxy.options import named_targets, need_mitmproxy, proxy_folder
+from prefixguard.proxy.settings import Settings, start_recorder
 from prefixguard.proxy.upstreams import parse_target, read_upstreams
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from prefixguard.proxy.agents import Plan
-    from prefixguard.proxy.live import Tally
-    from prefixguard.proxy.serve import Settings
+    from prefixguard.proxy.link import Link
 
 _FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 _FROM_TERMINAL = ("SIGINT", "SIGQUIT")
@@ -64,11 +65,7 @@ def command(
       prefixguard run -- codex exec "add a test for the parser"
       prefixguard run --upstream http://127.0.0.1:8080 -- python agent.py
     """
-    try:
-        from prefixguard.proxy.loop import run
-        from prefixguard.proxy.serve import Settings
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("run", "proxy") from error
+    need_mitmproxy("run")
     if shutil.which(words[0]) is None:
         raise InputError(f"{words[0]}: no such command")
     target = parse_target(upstream) if upstream else None
@@ -85,19 +82,24 @@ def command(
         hosts=open_host,
         agent=plan.agent.name if plan.agent else None,
     )
-    code, tally = run(_run(settings, plan))
+    tally = Tally()
+    link = start_recorder(settings, tally.add)
+    try:
+        from prefixguard.proxy.loop import run
+
+        code = run(_run(settings, plan, link, tally))
+    finally:
+        link.close(stall_s=1.0, finish_s=1.0)
     if not no_report and tally.turns:
         _report(tally, store)
     sys.exit(code)
 
 
-async def _run(settings: Settings, plan: Plan) -> tuple[int, Tally]:
+async def _run(settings: Settings, plan: Plan, link: Link, tally: Tally) -> int:
     from prefixguard.proxy.authority import ensure_authority, write_bundle
-    from prefixguard.proxy.live import Tally, ending
     from prefixguard.proxy.serve import Proxy
 
-    tally = Tally()
-    proxy = Proxy(settings, tally.add)
+    proxy = Proxy(settings, link)
     await proxy.start()
     certificate = ensure_authority(settings.folder / "authority")
     bundle = write_bundle(settings.folder / "authority", certificate, os.environ)
@@ -111,7 +113,7 @@ async def _run(settings: Settings, plan: Plan) -> tuple[int, Tally]:
         await proxy.stop(grace_s=1.0)
         for line in ending(tally, proxy.health()):
             _say(line)
-    return code, tally
+    return code
 
 
 async def _agent(words: Sequence[str], environ: dict[str, str]) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prefixguard.errors import InputError
+from prefixguard.errors import InputError, MissingExtraError
 from prefixguard.proxy.upstreams import parse_target
 
 if TYPE_CHECKING:
@@ -41,3 +42,9 @@ def proxy_folder() -> Path:
     import platformdirs
 
     return Path(platformdirs.user_data_path("prefixguard", appauthor=False))
+
+
+def need_mitmproxy(command: str) -> None:
+    """Raises MissingExtraError where the proxy's extra is not installed."""
+    if importlib.util.find_spec("mitmproxy") is None:
+        raise MissingExtraError(command, "proxy")

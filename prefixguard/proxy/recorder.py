@@ -263,7 +263,6 @@ def main() -> None:
 
     send = Sender(events)
     try:
-        from prefixguard.proxy.analyst import make_analyst
         from prefixguard.store import Store
 
         store = Store.open(None)
@@ -271,12 +270,14 @@ def main() -> None:
         send(Refused(_reason(error)))
         send.flush()
         sys.exit(2)
+    send(Ready(os.getpid(), store.name, store.salt))
     try:
-        analyst = make_analyst(store.exchanges)
+        from prefixguard.proxy.analyst import make_analyst
+
+        analyst: Analyst | None = make_analyst(store.exchanges)
     except Exception as error:  # noqa: BLE001  recording is worth having without analysis
         analyst = None
         send(Trouble("starting the analysis", _reason(error)))
-    send(Ready(os.getpid(), store.name, store.salt))
     try:
         serve(Recorder(store, analyst, send, Upstreams().render), sys.stdin.buffer)
     finally:

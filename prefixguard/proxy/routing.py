@@ -7,7 +7,6 @@ about recording it leaves on the flow for the tap.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from mitmproxy import http
 
+from prefixguard.proxy.hosts import is_address, is_loopback
 from prefixguard.proxy.tap import PLAN, SESSION_HEADER, Plan
 
 if TYPE_CHECKING:
@@ -182,27 +182,9 @@ class Routing:
 
     def _is_known_name(self, host: str) -> bool:
         host = host.lower().rstrip(".")
-        return host in self._names or host.endswith(".localhost") or _is_address(host)
+        return host in self._names or host.endswith(".localhost") or is_address(host)
 
 
 def _by_name(request: http.Request) -> dict[bytes, bytes]:
     """The headers by lower-case name, in one walk; mitmproxy's own look-up walks through all for each."""
     return {name.lower(): value for name, value in request.data.headers.fields}
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a listen address or host name is this machine's own."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True

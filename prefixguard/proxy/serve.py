@@ -1,6 +1,6 @@
 """Puts the proxy together and runs it: mitmproxy's core, our addons, the link to the recorder.
 
-The caller gives settings and hears events; `cli/proxy.py` and `cli/run.py` are
+The caller gives settings and a link to the recorder; `cli/proxy.py` and `cli/run.py` are
 the two callers.
 """
 
@@ -10,61 +10,27 @@ import asyncio
 import contextlib
 import logging
 import os
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
-
-from mitmproxy import options
-from mitmproxy.addons import core, disable_h2c, next_layer, proxyserver, tlsconfig
-from mitmproxy.master import Master
 
 from prefixguard import __version__
 from prefixguard.errors import InputError
 from prefixguard.proxy.addons import SteadyAddons
 from prefixguard.proxy.authority import ensure_authority, roots
-from prefixguard.proxy.frames import Event, Refused
+from prefixguard.proxy.frames import Refused
 from prefixguard.proxy.link import Link
 from prefixguard.proxy.memory import keep_freed_memory
-from prefixguard.proxy.routing import Routing, is_loopback
+from prefixguard.proxy.mitm import Core, DisableH2C, Master, NextLayer, Options, Proxyserver, TlsConfig
+from prefixguard.proxy.routing import Routing
+from prefixguard.proxy.settings import Settings
 from prefixguard.proxy.tap import Tap
-from prefixguard.proxy.upstreams import Router, Target, read_upstreams
-
-RECORDER = (sys.executable, "-m", "prefixguard.proxy.recorder")
-type Mode = Literal["base-url", "forward"]
+from prefixguard.proxy.upstreams import Router, read_upstreams
 
 # A model may think for long before its first byte; a client that gives up closes the connection itself.
 _IDLE_SECONDS = 24 * 3600
 _READY_SECONDS = 20.0
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a proxy is to do.
-
-    folder: where the certificate authority lies. store: where to record, as the
-    store understands it; None for its default. port: 0 for any free
-    one. upstream: the only server to send to. names: more names for
-    /to/NAME/... hosts: more hosts that forward mode opens. host_names: more
-    names under which clients call us. upstream_ca: a PEM file of roots to
-    check upstreams by. agent: what runs behind the proxy, where it is known.
-    """
-
-    folder: Path
-    store: str | None = None
-    host: str = "127.0.0.1"
-    port: int = 8787
-    mode: Mode = "base-url"
-    upstream: Target | None = None
-    names: Mapping[str, Target] = field(default_factory=dict)
-    hosts: tuple[str, ...] = ()
-    host_names: tuple[str, ...] = ()
-    upstream_ca: Path | None = None
-    agent: str | None = None
-    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
 
 class _Started:
@@ -93,14 +59,9 @@ class _Listener(logging.Handler):
 class Proxy:
     """One running proxy. mitmproxy keeps globals, so there is one at a time in a process."""
 
-    def __init__(self, settings: Settings, on_event: Callable[[Event], None] = lambda _: None) -> None:
-        if settings.mode == "forward" and not is_loopback(settings.host):
-            raise InputError(
-                "forward mode would be an open relay on this address: listen on 127.0.0.1, "
-                "or use base-URL mode, which sends to configured upstreams only"
-            )
+    def __init__(self, settings: Settings, link: Link) -> None:
         self.settings = settings
-        self.link = Link(RECORDER, on_event, env=recorder_environment(settings))
+        self.link = link
         self.router = Router(
             read_upstreams(), fixed=settings.upstream, names=settings.names, hosts=settings.hosts
         )
@@ -116,7 +77,7 @@ class Proxy:
         self.store_name = settings.store or ""
         self._log = _Listener()
         self._master: Master | None = None
-        self._server: proxyserver.Proxyserver | None = None
+        self._server: Proxyserver | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -133,32 +94,23 @@ class Proxy:
         return f"http://{self.address}"
 
     async def start(self) -> None:
-        """Start the recorder and listen. Raises InputError when the address or the store cannot be used."""
+        """Listen, once the store is open. Raises InputError when the address or the store cannot be used."""
         certificate = self.settings.upstream_ca or roots(self.settings.environ)
         folder = self.settings.folder / "authority"
         ensure_authority(folder)
-        try:
-            self.link.start()
-        except OSError as error:
-            raise InputError(f"the recorder could not be started: {error}") from error
+        await self._listen(folder, certificate)
         answer = await asyncio.to_thread(self.link.wait_ready, _READY_SECONDS)
         if isinstance(answer, Refused):
-            await asyncio.to_thread(self.link.close, 1.0)
             raise InputError(answer.message)
         if answer is not None:
             self.store_name = answer.store
             self.tap.salt = answer.salt or self.tap.salt
-        try:
-            await self._listen(folder, certificate)
-        except BaseException:
-            await asyncio.to_thread(self.link.close, 5.0)
-            raise
 
     async def _listen(self, folder: Path, certificate: Path) -> None:
         _quiet(self._log)
         keep_freed_memory()
         started = _Started()
-        chosen = options.Options(
+        chosen = Options(
             mode=["regular"],
             listen_host=self.settings.host,
             listen_port=self.settings.port,
@@ -168,13 +120,13 @@ class Proxy:
         )
         self._master = master = Master(chosen)
         master.addons = SteadyAddons(master)
-        self._server = server = proxyserver.Proxyserver()  # type: ignore[no-untyped-call]
+        self._server = server = Proxyserver()  # type: ignore[no-untyped-call]
         master.addons.add(
-            core.Core(),
-            disable_h2c.DisableH2C(),
+            Core(),
+            DisableH2C(),
             server,
-            next_layer.NextLayer(),
-            tlsconfig.TlsConfig(),
+            NextLayer(),
+            TlsConfig(),
             self.routing,
             self.tap,
             started,
@@ -245,14 +197,6 @@ class Proxy:
             "warnings": self._log.count,
             "last_warning": self._log.last,
         }
-
-
-def recorder_environment(settings: Settings) -> dict[str, str]:
-    """The recorder's environment: the store is named there, where `ps` shows no password."""
-    environ = dict(settings.environ)
-    if settings.store is not None:
-        environ["PREFIXGUARD_STORE"] = settings.store
-    return environ
 
 
 def _quiet(handler: logging.Handler) -> None:
