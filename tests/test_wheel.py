@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -48,7 +49,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel, and with nothing else but links to the packages that it depends on."""
-    uv = shutil.which("uv")
+    # `uv run` says where it is; a version manager may put a shim that leads nowhere on PATH.
+    uv = os.environ.get("UV") or shutil.which("uv")
     if uv is None:
         pytest.skip("uv is not installed")
     place = tmp_path_factory.mktemp("environment") / "env"

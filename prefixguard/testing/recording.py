@@ -97,7 +97,7 @@ class Recording:
         from prefixguard.testing.stability import ANY_PREFIX
 
         rulebook = Rulebook()
-        options = Options.standard(rulebook, server=server or ANY_PREFIX)
+        options = Options(server=server or ANY_PREFIX)
         return analyze(with_replies(self.exchanges()), rulebook, options)
 
     def complaint(self, **changes: Any) -> str | None:
