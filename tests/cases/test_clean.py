@@ -124,7 +124,7 @@ def test_fork_and_parallel_branches(api: str, keyed: bool) -> None:
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("same_head", [True, False])
 @pytest.mark.parametrize("keyed", [True, False])
-def test_subagent_interleaved(api: str, same_head: bool, keyed: bool) -> None:
+def test_sub_agent_interleaved(api: str, same_head: bool, keyed: bool) -> None:
     key = "s-1" if keyed else None
     agent = talk(api, key=key)
     helper = Talk(
