@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from mitmproxy import http
 
 from prefixguard.proxy.hosts import is_address, is_loopback
 from prefixguard.proxy.tap import PLAN, SESSION_HEADER, Plan
+from prefixguard.proxy.via import via_of
 
 if TYPE_CHECKING:
     from mitmproxy.connection import Client
@@ -36,6 +38,7 @@ class Routing:
 
     forward: also act as an HTTP(S) proxy for any host. names: more host names
     under which clients may call us. health: the values of the health page.
+    environ: says which proxy leads to the upstreams, see `via`.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class Routing:
         forward: bool = False,
         listen_host: str = "127.0.0.1",
         names: tuple[str, ...] = (),
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         self._router = router
         self._health = health
@@ -53,6 +57,8 @@ class Routing:
         self._guarded = is_loopback(listen_host)
         self._names = _LOCAL_NAMES | {name.lower() for name in (*names, listen_host)}
         self._tunnels: set[str] = set()
+        self._credentials: dict[tuple[str, int], str | None] = {}
+        self._via = cache(partial(via_of, environ=environ or {}))
         self.port = 0
         """The port that the proxy listens on; known once it does."""
         self.counts: Counter[str] = Counter()
@@ -67,6 +73,13 @@ class Routing:
     def client_disconnected(self, client: Client) -> None:
         """A connection ended."""
         self._tunnels.discard(client.id)
+
+    def http_connect_upstream(self, flow: http.HTTPFlow) -> None:
+        """We ask the proxy of this machine for a tunnel to an upstream."""
+        address = flow.server_conn.address
+        credentials = self._credentials.get((address[0], address[1])) if address else None
+        if credentials is not None:
+            flow.request.headers["Proxy-Authorization"] = credentials
 
     def requestheaders(self, flow: http.HTTPFlow) -> None:
         """A request begins."""
@@ -110,6 +123,10 @@ class Routing:
             return
         self._plan(flow, named, route.target.origin, route.path)
         self._aim(request, route.target, route.path)
+        via = self._via(route.target)
+        if via is not None:
+            flow.server_conn.via = (via.scheme, (via.host, via.port))
+            self._credentials[via.host, via.port] = via.credentials
 
     def _pass_on(self, flow: http.HTTPFlow) -> None:
         request = flow.request

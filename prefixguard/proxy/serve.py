@@ -71,6 +71,7 @@ class Proxy:
             forward=settings.mode == "forward",
             listen_host=settings.host,
             names=settings.host_names,
+            environ=settings.environ,
         )
         self.tap = Tap(self.link.offer, settings.agent)
         self.since = time.time()
