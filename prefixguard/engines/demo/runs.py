@@ -138,18 +138,21 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
 
 async def _talk(server: LaunchedServer, folder: Path, store: str, names: list[str], stages: _Stages) -> None:
     """Both conversations, one after the other, through one proxy."""
-    from prefixguard.proxy.serve import Proxy, Settings
+    from prefixguard.proxy.serve import Proxy
+    from prefixguard.proxy.settings import Settings, start_recorder
     from prefixguard.proxy.upstreams import parse_target
 
     settings = Settings(folder=folder, store=store, port=0, upstream=parse_target(server.url))
-    proxy = Proxy(settings)
-    await proxy.start()
+    link = start_recorder(settings)
+    proxy = Proxy(settings, link)
     try:
+        await proxy.start()
         for name, (title, kind) in zip(names, _RUNS, strict=True):
             server.engine.clear()
             await _in_thread(partial(_converse, kind, title, name, proxy, stages))
     finally:
         await proxy.stop()
+        link.close(stall_s=1.0, finish_s=1.0)
     lost = proxy.lost()
     if lost:
         raise ServerError(f"the demo lost some of its own recording: {dict(lost)}")
