@@ -94,7 +94,9 @@ def test_windows_keep_appends_and_explain_edits(tmp_path: Path) -> None:
     assert counts(kept)[:4] == [("exact", None)] * 4
     assert counts(kept)[4] == ("inside", "PG702")
     assert kept.turns[4].predicted_low <= kept.turns[4].measured < kept.turns[4].predicted_high
-    assert counts(whole) == [("exact", None)] * 6
+    assert counts(whole)[:5] == [("exact", None)] * 5
+    # Behind the edit the slot holds another branch where the server broke its stream off: still exact.
+    assert counts(whole)[5][0] == "exact"
     assert whole.turns[4].measured == kept.turns[4].predicted_high
     assert (kept.engine.windowed, whole.engine.windowed) == (True, False)
 
