@@ -52,8 +52,3 @@ class Finding:
     def but(self, **changes: object) -> Finding:
         """The same finding with some fields changed."""
         return replace(self, **changes)  # type: ignore[arg-type]
-
-
-def worst(severities: list[Severity]) -> Severity | None:
-    """The most severe of the given severities, or None when there are none."""
-    return max(severities, key=SEVERITIES.index, default=None)

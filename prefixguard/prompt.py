@@ -107,7 +107,7 @@ class Prompt:
 
     tools, head, history: (absolute pointer of the element, segment) in request
         order; `order` says how the server lays the groups out.
-    partial: True when `link` stands for earlier history that is not in the body.
+    link: a reference to earlier history that is not in the body.
     automatic_mark: the client asked for one automatic breakpoint at the tail.
     """
 

@@ -28,10 +28,6 @@ class Timeline:
             found = self._models[key] = _make(rule, rule.minimum_for(model))
         return found
 
-    def known(self, domain: str, rule: CacheRule) -> bool:
-        """Whether anything was seen in a domain."""
-        return (rule.name, domain) in self._models
-
 
 def _make(rule: CacheRule, minimum: int) -> CacheModel:
     match rule.kind:
