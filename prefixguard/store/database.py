@@ -77,7 +77,7 @@ class Database:
     def __init__(self, url: URL, create: bool, wait: float) -> None:
         self.url = url
         self.name = url.render_as_string() if url.get_backend_name() != "sqlite" else str(url.database)
-        self._sqlite = url.get_backend_name() == "sqlite"
+        self.is_sqlite = url.get_backend_name() == "sqlite"
         self.engine = self._engine(create, wait)
         try:
             with self.errors():
@@ -87,7 +87,7 @@ class Database:
             raise
 
     def _engine(self, create: bool, wait: float) -> Engine:
-        if self._sqlite:
+        if self.is_sqlite:
             path = Path(str(self.url.database))
             if not path.exists():
                 if not create:
@@ -176,11 +176,11 @@ class Database:
     def writing(self) -> Iterator[Connection]:
         """A transaction that holds the write lock. Raises StoreBusyError when it is not to be had in time."""
         # In PostgreSQL what is read behind the lock must be the newest, as it is in SQLite.
-        options = {_WRITING: True} if self._sqlite else {"isolation_level": "READ COMMITTED"}
+        options = {_WRITING: True} if self.is_sqlite else {"isolation_level": "READ COMMITTED"}
         with self.errors(), self.engine.connect() as plain:
             connection = plain.execution_options(**options)
             with connection.begin():
-                if not self._sqlite:
+                if not self.is_sqlite:
                     connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
                 yield connection
 
@@ -210,7 +210,7 @@ class Database:
 
     def shrink(self) -> None:
         """Gives freed room back and empties the write-ahead log, as far as nobody is using them."""
-        if not self._sqlite:
+        if not self.is_sqlite:
             return
         with self.errors(), self.engine.connect() as connection:
             raw = connection.connection.driver_connection

@@ -40,6 +40,11 @@ class Reader:
         for row in self._rows(*where):
             yield self.exchange(row)
 
+    def numbered(self, *where: Any) -> Iterator[tuple[int, Exchange]]:
+        """The exchanges with their numbers, in order of time."""
+        for row in self._rows(*where):
+            yield row.number, self.exchange(row)
+
     def _rows(self, *where: Any) -> Iterator[Row[Any]]:
         columns = schema.exchange.c
         query = select(schema.exchange).where(*where).order_by(columns.started, columns.number)

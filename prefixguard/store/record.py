@@ -24,6 +24,7 @@ from prefixguard.store.errors import StoreError
 from prefixguard.store.names import LAST, UNASSIGNED
 from prefixguard.store.reading import Reader
 from prefixguard.store.recording import Mode, Recording
+from prefixguard.store.watching import Watch
 from prefixguard.store.writing import Writer
 
 if TYPE_CHECKING:
@@ -267,6 +268,10 @@ class Store:
             )
             for identity, content in connection.execute(query.execution_options(yield_per=256)):
                 yield identity, unpacker.decompress(content)
+
+    def watch(self) -> Watch:
+        """What notices the exchanges that others record."""
+        return Watch(self._database)
 
     def _find(self, connection: Connection, identity: str) -> tuple[int, str | None, Mode, str | None]:
         columns = schema.exchange.c
