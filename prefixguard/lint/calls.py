@@ -11,9 +11,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from prefixguard.lint import clocks, edits, expressions, methods, sinks, walk
+from prefixguard.lint import clocks, expressions, methods, walk
 from prefixguard.lint import facts as f
+from prefixguard.lint.history import binding, removal
 from prefixguard.lint.knowledge import LIFETIMES, SESSION, Source
+from prefixguard.lint.sinks import judging, naming, sending
 from prefixguard.lint.summary import Pending
 from prefixguard.lint.values import (
     MAX_PARTS,
@@ -80,13 +82,13 @@ def invoke(frame: Frame, node: f.Call, target: Value, base: Value, given: list[G
         if found is not NOTHING:
             return found
     if isinstance(shape, Func):
-        sinks.keywords(frame, node, given, "")
+        naming.keywords(frame, node, given, "")
         return looked_up(frame, node, _project(frame, node, shape, given), given)
     if isinstance(shape, Klass):
         return construct(frame, node, shape, given)
     name = shape.name if isinstance(shape, External) else ""
     dotted = name or walk.dotted(node.func)
-    requested = sinks.request(frame, node, dotted, bool(name), given)
+    requested = sending.request(frame, node, dotted, bool(name), given)
     if requested is not None:
         return requested
     method = node.func.name if isinstance(node.func, f.Attr) else ""
@@ -237,7 +239,7 @@ def unknown(frame: Frame, node: f.Call, dotted: str, base: Value, given: list[Gi
     last = dotted.rsplit(".", 1)[-1]
     if dotted in knowledge.stops or last in knowledge.stop_methods or dotted.startswith(knowledge.stop_roots):
         return NOTHING
-    sinks.keywords(frame, node, given, dotted)
+    naming.keywords(frame, node, given, dotted)
     for _, value in given:
         if isinstance(value.shape, Func) and value.shape.function[1] >= 0:
             apply(
@@ -269,7 +271,7 @@ def unknown(frame: Frame, node: f.Call, dotted: str, base: Value, given: list[Gi
                 position += 1
         made = Value(shape=Fields(entries, tuple(spread), dotted, node.at, frame.file.index))
         made.size = sum(value.size for value in entries.values())
-        sinks.constructed(frame, node, dotted, made)
+        naming.constructed(frame, node, dotted, made)
         return made
     if isinstance(node.func, f.Attr) and base.flat():
         if isinstance(base.shape, (Fields, Instance)) and not given:
@@ -385,7 +387,7 @@ def apply(
     for pending in summary.pending:
         refs = pending.value.all_refs()
         if any(ref[0] == fid and ref[1] in arguments for ref in refs):
-            sinks.replayed(
+            judging.replayed(
                 frame, pending, substitute(pending.value, lookup), at, function.name, one_shot=alone
             )
     for index, path, kind, value in summary.mutations:
@@ -399,7 +401,7 @@ def apply(
                 if name.startswith("["):
                     break
                 target = f.Attr(at, target, name)
-            edits.replayed(
+            removal.replayed(
                 frame,
                 target,
                 kind,
@@ -540,13 +542,13 @@ def construct(frame: Frame, node: f.Call, klass: Klass, given: list[Given]) -> V
         if arg is not None and arg.star == 2 and isinstance(value.shape, Fields):
             named.update(value.shape.entries)
     constructor = flow.constructor(owner)
-    sinks.keywords(frame, node, given, facts.name, built=True)
+    naming.keywords(frame, node, given, facts.name, built=True)
     if constructor is None:
         fields = dict(named)
         order = [name for item in reversed(flow.lineage(owner)) for name in flow.klass(item).annotations]
         fields.update(zip(order, positional, strict=False))
         made = Value(shape=Instance(owner, fields), size=sum(v.size for v in fields.values()))
-        sinks.constructed(
+        naming.constructed(
             frame, node, facts.name, Value(shape=Fields(fields, (), facts.name, node.at, frame.file.index))
         )
         return made
@@ -565,8 +567,10 @@ def construct(frame: Frame, node: f.Call, klass: Klass, given: list[Given]) -> V
         kept = {index: _kept(frame, value) for index, value in arguments.items()}
         lookup = _lookup(frame, constructor, kept, None, node.at)
         for pending in flow.pending_of(owner, constructor):
-            sinks.replayed(frame, pending, substitute(pending.value, lookup), node.at, facts.name, built=True)
-    sinks.constructed(
+            judging.replayed(
+                frame, pending, substitute(pending.value, lookup), node.at, facts.name, built=True
+            )
+    naming.constructed(
         frame,
         node,
         facts.name,
@@ -584,7 +588,7 @@ def _kept(frame: Frame, value: Value) -> Value:
 
 def extended(frame: Frame, target: f.Expr, before: Value, value: Value, at: f.At) -> None:
     """`target.extend(value)`, `target += value`."""
-    if edits.appended(frame, target, before, value, at, spread=True):
+    if binding.appended(frame, target, before, value, at, spread=True):
         return
     shape = before.shape
     parts = shape.parts if isinstance(shape, Items) else ((True, before),) if before is not NOTHING else ()

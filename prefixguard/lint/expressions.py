@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from prefixguard.lint import calls, clocks, edits, sinks, walk
+from prefixguard.lint import calls, clocks, walk
 from prefixguard.lint import facts as f
+from prefixguard.lint.history import binding, noting, slices, splitting
 from prefixguard.lint.knowledge import LIFETIMES, TURN
+from prefixguard.lint.sinks import frameworks, naming, varying
 from prefixguard.lint.summary import Loop
 from prefixguard.lint.values import (
     MAX_PARTS,
@@ -240,7 +242,7 @@ def index(frame: Frame, node: f.Index) -> Value:
             if known is not None:
                 return known if base.place is None else known.but(place=(*base.place, marker))
         return _element(frame, base, marker, node.at)
-    marker = "[-1]" if edits.is_last(frame, node.key, node.base) else "[]"
+    marker = "[-1]" if noting.is_last(frame, node.key, node.base) else "[]"
     found = _element(frame, base, marker, node.at)
     # What is looked up under an id or a time does not hold it; what is picked by chance or in no order does differ.  # noqa: E501
     order = tuple(c for c in key.flat() if not c.edit and (c.order or c.code in {"PG110", "PG105"}))
@@ -298,7 +300,7 @@ def unordered(frame: Frame, at: f.At) -> Change:
 
 def slice_(frame: Frame, node: f.Slice) -> Value:
     base = evaluate(frame, node.base)
-    return edits.sliced(frame, node, base)
+    return slices.sliced(frame, node, base)
 
 
 def call(frame: Frame, node: f.Call) -> Value:
@@ -373,7 +375,7 @@ def sequence(frame: Frame, node: f.Seq) -> Value:
         else:
             parts.append((False, evaluate(frame, item)))
     made = Value(shape=Items(node.kind, tuple(parts[:MAX_PARTS])))
-    return edits.assembled(frame, node, made)
+    return binding.assembled(frame, node, made)
 
 
 def mapping(frame: Frame, node: f.Map) -> Value:
@@ -392,7 +394,7 @@ def mapping(frame: Frame, node: f.Map) -> Value:
             continue
         key_value = evaluate(frame, key)
         if isinstance(item, f.Function) and isinstance(key_value.const, str):
-            sinks.hooked(frame, key_value.const, item, node)
+            frameworks.hooked(frame, key_value.const, item, node)
         value = evaluate(frame, item)
         if isinstance(key_value.const, (str, int)):
             entries[str(key_value.const)] = value
@@ -411,7 +413,7 @@ def mapping(frame: Frame, node: f.Map) -> Value:
                 keys.append(key_value)
     made = Value(shape=Fields(entries, tuple(spread), "", node.at, frame.file.index, tuple(keys)))
     made.size = sum(value.size for value in entries.values())
-    sinks.built(frame, node, made)
+    naming.built(frame, node, made)
     return made
 
 
@@ -466,7 +468,7 @@ def operator(frame: Frame, node: f.Op) -> Value:
         shapes = [v for v in values if isinstance(v.shape, Fields)]
         if shapes and op == "|":
             return Value(shape=Fields({}, tuple(values)))
-        sinks.piped(frame, values)
+        frameworks.piped(frame, values)
         return mixed(values)
     if op in {"or", "||", "??", "and", "&&"}:
         found = values[0] if op not in {"and", "&&"} else NOTHING
@@ -493,14 +495,14 @@ def added(frame: Frame, node: f.Op | f.Assign, values: list[Value]) -> Value:
                 parts.extend(shape.parts)
             else:
                 parts.append((True, value))
-        return edits.assembled(frame, node, Value(shape=Items("list", tuple(parts[:MAX_PARTS]))))
+        return binding.assembled(frame, node, Value(shape=Items("list", tuple(parts[:MAX_PARTS]))))
     operands = node.operands if isinstance(node, f.Op) else []
     if any(
         value.place is not None and frame.is_list_name(walk.last_name(operand))
         for value, operand in zip(values, operands, strict=False)
     ):
         made = Value(shape=Items("list", tuple((True, value) for value in values)))
-        return edits.assembled(frame, node, made)
+        return binding.assembled(frame, node, made)
     return words(frame, [printed(frame, value, node.at) for value in values], node.at)
 
 
@@ -553,7 +555,7 @@ def choice(frame: Frame, node: f.Choice) -> Value:
     other = evaluate(frame, node.other)
     frame.guards.pop()
     made = join(then, other)
-    if isinstance(made.shape, Either) and sinks.varies(frame, node.test):
+    if isinstance(made.shape, Either) and varying.varies(frame, node.test):
         made = made.but(shape=made.shape._replace(varies=True, at=node.at, file=frame.file.index))
     return made
 
@@ -600,7 +602,7 @@ def comprehension(frame: Frame, node: f.Comp) -> Value:
         made = made.but(shape=Items(kind, ((True, _many(value)),)))
         if value.place is not None and "[]" in value.place:
             made.elements = value.place
-    made = edits.mapped(frame, node, sources[0] if sources else NOTHING, value, made)
+    made = splitting.mapped(frame, node, sources[0] if sources else NOTHING, value, made)
     frame.indexes = indexes
     return frame.traced(made, node.at, "collected")
 

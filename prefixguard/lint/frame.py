@@ -11,9 +11,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from prefixguard.lint import edits, expressions, sinks, walk
+from prefixguard.lint import expressions, walk
 from prefixguard.lint import facts as f
+from prefixguard.lint.history import binding, elements, marks, slices, toolset
 from prefixguard.lint.knowledge import SESSION, TURN
+from prefixguard.lint.sinks import frameworks, naming, varying
 from prefixguard.lint.summary import Loop, Summary
 from prefixguard.lint.values import (
     NOTHING,
@@ -136,8 +138,8 @@ class Frame:
         self.summary.returns = transform(returned, _leaving)
         for name, value in self.summary.writes.items():
             self.summary.writes[name] = transform(value, _leaving)
-        sinks.returned(self, function)
-        edits.undescribed(self, function)
+        naming.returned(self, function)
+        binding.undescribed(self, function)
         for fid, scope in self.nested:
             self.flow.summary(fid, scope)
 
@@ -236,7 +238,7 @@ class Frame:
         elif isinstance(target, f.Index):
             self._store_index(target, value, at)
         elif isinstance(target, f.Slice):
-            edits.slice_assigned(self, target, value, at)
+            slices.slice_assigned(self, target, value, at)
         elif isinstance(target, f.Seq):
             self._store_parts(target, value, at)
         elif isinstance(target, f.Spread):
@@ -247,9 +249,9 @@ class Frame:
                 self.store(part, expressions.attribute(self, value, str(name), at), at)
 
     def _store_name(self, name: str, value: Value, at: f.At) -> None:
-        sinks.named(self, name, value, at)
-        value = edits.rebound(self, name, (name,), value, at)
-        value = edits.replaced(self, self.env.get(name), value, at)
+        naming.named(self, name, value, at)
+        value = binding.rebound(self, name, (name,), value, at)
+        value = elements.replaced(self, self.env.get(name), value, at)
         home = self.env
         if name not in home and self.scope is not None and self.file.family == "typescript":
             scope: Frame | None = self.scope
@@ -266,14 +268,14 @@ class Frame:
 
     def _store_attribute(self, target: f.Attr, value: Value, at: f.At) -> None:
         key = walk.dotted(target)
-        sinks.named(self, target.name, value, at, attribute=True, owner=walk.last_name(target.base))
+        naming.named(self, target.name, value, at, attribute=True, owner=walk.last_name(target.base))
         base = self.value(target.base)
         if target.name in {"content", "text"} and value.flat():
-            sinks.spoken_anew(self, target.name, value, at)
+            naming.spoken_anew(self, target.name, value, at)
         place = (*base.place, target.name) if base.place is not None else None
         if place is not None and any(part.startswith("[") for part in place):
-            edits.element(self, place, target.name, value, at)
-        value = edits.rebound(self, target.name, place or (key,), value, at)
+            elements.element(self, place, target.name, value, at)
+        value = binding.rebound(self, target.name, place or (key,), value, at)
         kept = self.traced(value, at, f"kept in `{key or target.name}`")
         if self._lazily(key):
             kept = session(kept, "cached")
@@ -311,17 +313,17 @@ class Frame:
         key = self.value(target.key)
         name = key.const if isinstance(key.const, str) else None
         if name is not None:
-            sinks.named(self, name, value, at, owner=walk.last_name(target.base), key=True)
+            naming.named(self, name, value, at, owner=walk.last_name(target.base), key=True)
             if name in {"content", "text"} and value.flat():
-                sinks.spoken_anew(self, name, value, at)
+                naming.spoken_anew(self, name, value, at)
         place = base.place
         if place is not None and name is not None and any(part.startswith("[") for part in place):
             if name in {"cache_control", "cachePoint"}:
-                edits.breakpoint_set(self, place, at)
-            edits.element(self, (*place, name), name, value, at)
-            edits.tool_edited(self, (*place, name), name, value, at)
+                marks.breakpoint_set(self, place, at)
+            elements.element(self, (*place, name), name, value, at)
+            toolset.tool_edited(self, (*place, name), name, value, at)
         elif name is None:
-            edits.item_assigned(self, target, base, key, value, at)
+            elements.item_assigned(self, target, base, key, value, at)
         order = tuple(change for change in key.flat() if change.order)
         if name is not None:
             self.put(target.base, base, name, self.traced(value, at, f"put under `{name}`"))
@@ -424,7 +426,7 @@ class Frame:
             return
         value = self.value(node.value)
         if isinstance(node.value, f.Call):
-            edits.rewritten_by_name(self, node, value)
+            binding.rewritten_by_name(self, node, value)
         if node.op != "=":
             target = node.targets[0]
             before = self.value(target)
@@ -470,7 +472,7 @@ class Frame:
         if node.other and walk.leaves(node.other):
             self._reset(after)
             return
-        varies = sinks.varies(self, node.test)
+        varies = varying.varies(self, node.test)
         merged = self.env
         for name, value in after.items():
             other = merged.get(name)
@@ -494,7 +496,9 @@ class Frame:
         source = self.value(node.source) if node.source is not None else NOTHING
         talking = walk.talks(node.body, self.knowledge, endless=node.target is None)
         over = (
-            node.source is not None and node.target is not None and edits.iterates(self, node.source, source)
+            node.source is not None
+            and node.target is not None
+            and binding.iterates(self, node.source, source)
         )
         loop = Loop(self.flow.next_loop(), talking, node.at, over)
         counted = walk.counters([*node.body, *node.step])
@@ -548,7 +552,7 @@ class Frame:
     def _delete(self, node: f.Delete) -> None:
         for target in node.targets:
             if isinstance(target, (f.Slice, f.Index)):
-                edits.deleted(self, target, node.at)
+                slices.deleted(self, target, node.at)
 
     def _define(self, node: f.Define) -> None:
         fid = (self.file.index, node.index)
@@ -557,7 +561,7 @@ class Frame:
         self.env[node.name] = value
         if self.fid[1] >= 0:
             self.nested.append((fid, self))
-        sinks.decorated(self, function, fid)
+        frameworks.decorated(self, function, fid)
 
     def _define_class(self, node: f.DefineClass) -> None:
         self.env[node.name] = Value(shape=Klass((self.file.index, node.index)))
@@ -565,12 +569,12 @@ class Frame:
         for statement in facts.body:
             if isinstance(statement, f.Define):
                 fid = (self.file.index, statement.index)
-                sinks.decorated(self, self.flow.function(fid), fid)
+                frameworks.decorated(self, self.flow.function(fid), fid)
             elif isinstance(statement, f.Assign) and statement.op == "=":
                 for target in statement.targets:
                     if isinstance(target, f.Name):
                         value = self.value(statement.value)
-                        sinks.named(self, target.name, value, statement.at, attribute=True, owner=facts.name)
+                        naming.named(self, target.name, value, statement.at, attribute=True, owner=facts.name)
 
     def _import(self, node: f.Import) -> None:
         if node.name == "*" and self.file.family == "python":

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from prefixguard.lint import calls, clocks, edits, expressions, walk
+from prefixguard.lint import calls, clocks, expressions, walk
 from prefixguard.lint import facts as f
+from prefixguard.lint.history import binding, elements, noting, removal, slices, splitting, toolset
 from prefixguard.lint.values import (
     MAX_PARTS,
     NOTHING,
@@ -240,7 +241,7 @@ def _listed(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Value:
         bound = keyword(given, "maxlen")
         made = Value(shape=Items("list", ((True, source),) if source is not NOTHING else ()))
         if (bound is not None and bound.const is not None) or (bound is not None and bound.refs):
-            change = edits.note(
+            change = noting.note(
                 frame, "PG301", "a bounded queue drops its oldest messages", node.at, guard="window"
             )
             return made.but(changes=(change,))
@@ -335,7 +336,7 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Gi
     if name in {"append", "push", "extend", "add", "appendleft"}:
         return _append(frame, node, func, base, given, name)
     if name in {"insert", "unshift", "splice", "pop", "shift", "remove", "clear", "popleft", "reverse"}:
-        return edits.method(frame, node, func, base, given)
+        return removal.method(frame, node, func, base, given)
     if name in knowledge.fixing_methods:
         fixed = unordered_gone(base)
         if name == "sort":
@@ -353,7 +354,7 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Gi
                     parts.extend(value.shape.parts)
                 else:
                     parts.append((not isinstance(value.shape, Fields), value))
-            return edits.assembled(frame, node, Value(shape=Items("list", tuple(parts[:MAX_PARTS]))))
+            return binding.assembled(frame, node, Value(shape=Items("list", tuple(parts[:MAX_PARTS]))))
         return expressions.words(frame, [base, *(value for _, value in given)], node.at)
     if (
         name
@@ -385,7 +386,7 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Gi
             return base
         low = node.args[0].value if node.args else None
         high = node.args[1].value if len(node.args) > 1 else None
-        return edits.sliced(frame, f.Slice(node.at, func.base, low, high), base)
+        return slices.sliced(frame, f.Slice(node.at, func.base, low, high), base)
     if name in {"keys", "values", "items", "entries"} and not isinstance(shape, External):
         return _view(frame, node, name, base)
     if name in {"get"} and given and not isinstance(shape, External):
@@ -484,7 +485,7 @@ def _append(
         return None
     if isinstance(base.shape, External) and name not in {"append", "extend"}:
         return None
-    edits.tool_list_changed(frame, func, base, node.at, "PG401")
+    toolset.tool_list_changed(frame, func, base, node.at, "PG401")
     values = [value for _, value in given]
     if name == "extend" or any(arg is not None and arg.star == 1 for arg, _ in given):
         calls.extended(frame, func.base, base, values[0], node.at)
@@ -495,7 +496,7 @@ def _append(
         return NOTHING
     for value in values:
         current = expressions.evaluate(frame, func.base)
-        if edits.appended(frame, func.base, current, value, node.at):
+        if binding.appended(frame, func.base, current, value, node.at):
             continue
         parts = (
             current.shape.parts
@@ -505,7 +506,7 @@ def _append(
             else ()
         )
         kind = current.shape.kind if isinstance(current.shape, Items) else "list"
-        item = frame.traced(edits.changed_copy(frame, value, node.at), node.at, "appended")
+        item = frame.traced(elements.changed_copy(frame, value, node.at), node.at, "appended")
         born = frame.births.get(walk.dotted(func.base), frame.loop_ids)
         repeated = isinstance(item.shape, (Fields, Instance)) and any(
             loop.id not in born for loop in frame.loops
@@ -645,10 +646,10 @@ def _partial(frame: Frame, node: f.Call, base: Value, given: list[Given]) -> Val
     changed = [value for value in extra if value.flat()]
     if not changed:
         return base
-    from prefixguard.lint import sinks
+    from prefixguard.lint.sinks import frameworks
 
     made = mixed(changed)
-    sinks.template_filled(frame, node, base, made)
+    frameworks.template_filled(frame, node, base, made)
     return base.but(changes=unique((*base.changes, *made.flat())), _flat=None)
 
 
@@ -681,7 +682,7 @@ def _callback(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list
         if name != "filter":
             return part
         kept = base.but(place=None, elements=base.elements or ((*base.place, "[]") if base.place else None))
-        return edits.callback(frame, node, func, base, callback, kept, made)
+        return splitting.callback(frame, node, func, base, callback, kept, made)
     if name == "forEach":
         return NOTHING
     if name.startswith("reduce"):
@@ -691,7 +692,7 @@ def _callback(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list
         result = Value(shape=Items("list", made.shape.parts))
     if made.shape is None and made.place is not None and made.place[-1:] == ("[]",):
         result = base
-    return edits.callback(frame, node, func, base, callback, result, made)
+    return splitting.callback(frame, node, func, base, callback, result, made)
 
 
 __all__ = ["merge_refs"]

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from prefixguard.lint import edits, expressions, sinks, walk
+from prefixguard.lint import expressions, walk
 from prefixguard.lint import facts as f
+from prefixguard.lint.history import marks
 from prefixguard.lint.knowledge import LIFETIMES, SESSION, TURN, SinkCall
+from prefixguard.lint.sinks import arguments, judging, varying
 from prefixguard.lint.summary import Hit, Pending, Sink
 from prefixguard.lint.values import (
     NOTHING,
@@ -178,7 +180,7 @@ def _judge_part(frame: Frame, sink: Sink, content: Value, position: str, known: 
         if not kept:
             return
         stated = Value(kept)
-    sinks.judge(frame, sink, stated, known, 9, position)
+    judging.judge(frame, sink, stated, known, 9, position)
 
 
 def sent(
@@ -215,7 +217,7 @@ def sent(
     for system in systems:
         if system is not NOTHING:
             sink = _at(base, "system", nodes.get("system"))
-            sinks.judge(frame, sink, sinks.called(frame, system, node.at))
+            judging.judge(frame, sink, judging.called(frame, system, node.at))
     if listed is not NOTHING:
         messages(frame, base, listed)
     if values["tools"] is not NOTHING:
@@ -240,7 +242,7 @@ def _covered(frame: Frame, base: Sink, values: list[Value]) -> None:
             if not isinstance(shape, Fields) or "cache_control" not in shape.entries or shape.at is None:
                 continue
             for change in part.flat():
-                settled = sinks.settled(frame, base, change) if not change.edit else None
+                settled = judging.settled(frame, base, change) if not change.edit else None
                 if settled is None or settled.lifetime >= SESSION or settled.confidence == 0:
                     continue
                 covered = Change(
@@ -319,7 +321,7 @@ def has_history(frame: Frame, listed: Value) -> bool:
 
 def _tools(frame: Frame, base: Sink, value: Value, node: f.Expr | None) -> None:
     sink = _at(base, "tools", node)
-    sinks.judge(frame, sink, value)
+    judging.judge(frame, sink, value)
     source = frame.definition(node)
     if source is None:
         return
@@ -336,7 +338,7 @@ def _tools(frame: Frame, base: Sink, value: Value, node: f.Expr | None) -> None:
             )
             turnish = turnish or (picks and any(_turnish(frame, arg.value) for arg in item.args))
         elif isinstance(item, f.Choice):
-            turnish = turnish or sinks.varies(frame, item.test)
+            turnish = turnish or varying.varies(frame, item.test)
     if isinstance(value.shape, Either) and value.shape.varies:
         turnish = True
     if turnish:
@@ -375,7 +377,7 @@ def chosen(
         for change in value.flat():
             if change.key in known or change.edit:
                 continue
-            made = sinks.settled(frame, sink, change)
+            made = judging.settled(frame, sink, change)
             if made is not None and made.lifetime < SESSION:
                 made = made._replace(code="PG508", what=f"the cache key holds {made.what}")
                 trace = (*made.trace, Step(sink.file, sink.at, sink.label))
@@ -407,7 +409,7 @@ def chosen(
             or change.confidence == 0
         ):
             continue
-        made = sinks.settled(frame, sink, change)
+        made = judging.settled(frame, sink, change)
         if made is not None and made.lifetime < SESSION:
             made = made._replace(code=code, what=f"the {position.replace('_', ' ')} depends on {made.what}")
             frame.flow.hits.append(
@@ -433,9 +435,9 @@ def template(frame: Frame, node: f.Call, spec: SinkCall, value: Value) -> Value:
             and len(shape.parts) == 2
             and shape.parts[0][1].const in {"system", "developer"}
         ):
-            sinks.judge(frame, sink, shape.parts[1][1])
+            judging.judge(frame, sink, shape.parts[1][1])
         elif role_of(part) == "system":
-            sinks.judge(frame, sink, spoken(part))
+            judging.judge(frame, sink, spoken(part))
     return Value(
         shape=Fields({"0": value}, name="template", at=node.at, file=frame.file.index), origin="template"
     )
@@ -451,8 +453,8 @@ def _breakpoints(
     size: int,
     history: bool,
 ) -> None:
-    found = [at for part in (values["tools"], *systems, values["messages"]) for at in edits.breakpoints(part)]
-    names = sinks.argument_names(frame, given)
+    found = [at for part in (values["tools"], *systems, values["messages"]) for at in marks.breakpoints(part)]
+    names = arguments.argument_names(frame, given)
     if api in {"anthropic-messages", "bedrock-converse"}:
         if len(found) > MAX_BREAKPOINTS:
             _direct(
@@ -479,7 +481,7 @@ def _breakpoints(
     ):
         _direct(frame, node, api, "PG503", "no breakpoint is set, so nothing of this prompt is cached", 0)
     if api == "openai-chat":
-        stream, _ = sinks.argument(frame, given, "stream")
+        stream, _ = arguments.argument(frame, given, "stream")
         if (
             stream.const is True
             and "stream_options" not in names

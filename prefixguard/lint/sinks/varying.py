@@ -1,0 +1,66 @@
+"""Whether a test comes out differently from turn to turn.
+
+Part of the third step of the linter.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prefixguard.lint import facts as f
+from prefixguard.lint import walk
+from prefixguard.lint.knowledge import snake
+
+if TYPE_CHECKING:
+    from prefixguard.lint.frame import Frame
+
+
+def varies(frame: Frame, test: f.Expr) -> bool:
+    """Whether a test can come out differently from turn to turn."""
+    used = walk.names(test)
+    if used & frame.indexes and frame.loops:
+        return True
+    for name in used:
+        if frame.is_list_name(name):
+            return True
+        plain = snake(name)
+        if plain in {
+            "step",
+            "turn",
+            "iteration",
+            "attempt_count",
+            "n_steps",
+            "last_message",
+            "user_message",
+            "user_input",
+            "query",
+            "question",
+            "last_response",
+            "last_tool",
+            "tool_calls",
+            "token_count",
+            "used_tokens",
+            "needs_reasoning",
+            "is_complex",
+            "complexity",
+            "difficulty",
+            "hard",
+        } and (frame.talking or name not in frame.parameters or plain not in {"attempt_count"}):
+            return frame.talking or plain in {
+                "step",
+                "turn",
+                "iteration",
+                "n_steps",
+                "last_message",
+                "token_count",
+                "used_tokens",
+                "last_response",
+            }
+    for item in walk.inside(test):
+        if isinstance(item, f.Call):
+            value = frame.lookup(item.func.name) if isinstance(item.func, f.Name) else None
+            if frame.talking and value is not None and item.args:
+                return True
+            if walk.dotted(item.func) in {"random.random", "random.choice", "Math.random"}:
+                return True
+    return False
