@@ -72,7 +72,7 @@ def totals_to_dict(totals: Totals) -> Json:
         "breaks_deliberate": totals.breaks_deliberate,
         "rebilled_tokens": totals.rebilled_tokens,
         "hit_rate": totals.hit_rate,
-        "cost": _cost(totals.cost),
+        "cost": cost_to_dict(totals.cost),
         "by_code": {
             code: {"turns": sum_.turns, "tokens": sum_.tokens, "cost": sum_.cost}
             for code, sum_ in sorted(totals.by_code.items())
@@ -108,7 +108,7 @@ def turn_to_dict(turn: Turn) -> Json:
             "first_token_ms": turn.timing.first_token_ms,
             "total_ms": turn.timing.total_ms,
         },
-        "cost": _cost(turn.cost),
+        "cost": cost_to_dict(turn.cost),
     }
     if turn.aborted:
         result["aborted"] = True
@@ -187,7 +187,8 @@ def _cache(cache: CacheOutcome) -> Json:
     }
 
 
-def _cost(cost: Cost) -> Json:
+def cost_to_dict(cost: Cost) -> Json:
+    """The `cost` of a turn, or of a sum of turns."""
     result: Json = {
         "currency": cost.currency,
         "actual": cost.actual,

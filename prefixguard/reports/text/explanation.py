@@ -16,7 +16,7 @@ from prefixguard.reports.visible import one_line, safe, windows
 from prefixguard.rulebook import FindingRule
 from prefixguard.turn import Diagnosis, Divergence, Session, Turn
 
-_KINDS = {
+KINDS = {
     "changed": "changed",
     "inserted": "something was inserted",
     "removed": "something is gone",
@@ -31,13 +31,13 @@ _RECURRENCE = {
     "every-user-turn": "on every user turn",
     "every-request": "on every request",
 }
-_VERDICTS = {
+VERDICTS = {
     "as-predicted": "as predicted",
     "less": "less than predicted",
     "more": "more than predicted",
     "not-reported": "the server reports no cached tokens",
 }
-_SHAPES = {
+SHAPES = {
     "first": "starts a thread",
     "append": "continues turn {}",
     "retry": "repeats turn {}",
@@ -75,6 +75,60 @@ def explain_turn(
     return Group(*sections)
 
 
+def facts(turn: Turn, session: Session | None = None) -> list[tuple[str, str]]:
+    """(label, sentence) of what a turn cost and what its cache did, as plain text; a label may be empty."""
+    rows = _Lines()
+    _add_price(rows, turn, session)
+    _add_cache(rows, turn)
+    return rows.lines
+
+
+def headline(turn: Turn) -> tuple[str, list[str]]:
+    """What a turn is, in a word or two, and what else its title says: shape, API, model, server, status."""
+    if turn.is_break:
+        word = "break" if turn.is_fault else "break, by decision"
+    else:
+        word = "miss without a change" if is_miss(turn) else "no break"
+    about = [SHAPES[turn.shape].format("?" if turn.parent is None else turn.parent), turn.api]
+    about.append(one_line(turn.model) if turn.model else "model ?")
+    if turn.upstream:
+        about.append(one_line(turn.upstream))
+    if turn.status is not None and turn.status >= 400:
+        about.append(f"status {turn.status}")
+    if turn.aborted:
+        about.append("aborted by the client")
+    return word, about
+
+
+def place(turn: Turn, divergence: Divergence) -> tuple[str, list[str]]:
+    """Where a prompt parts (a pointer, with the kind of change), and details of it."""
+    where = one_line(divergence.pointer) or "the request as a whole"
+    if divergence.within == "parent":
+        where += f" of turn {divergence.against}"
+    detail = []
+    if divergence.char_offset:
+        detail.append(f"character {divergence.char_offset:,} of the text")
+    if divergence.kind != "parameter":
+        behind = figures.exact_tokens(divergence.token_offset, estimated=not turn.tokens.exact)
+        total = figures.exact_tokens(turn.tokens.prompt, estimated=not turn.tokens.exact)
+        detail.append(f"{behind} of {total} tokens stand before it")
+    if divergence.certainty == "server":
+        detail.append("only some servers see this difference")
+    return where, detail
+
+
+def remarks_on(finding: Finding) -> list[str]:
+    """How grave a finding is, how often it comes, how sure it is, and whose doing."""
+    remarks = [finding.severity, _RECURRENCE[finding.recurrence]]
+    if finding.confidence != "high":
+        remarks.append(f"{finding.confidence} confidence")
+    if finding.deliberate:
+        remarks.append("looks like a decision")
+    if finding.by != "client":
+        remarks.append(f"done by the {finding.by}" if finding.by != "time" else "done by time")
+    return remarks
+
+
 class _Rows:
     """Rows of a label and a value, with room between."""
 
@@ -90,48 +144,40 @@ class _Rows:
         self.table.add_row("", "")
 
 
+class _Lines(_Rows):
+    """The same rows as plain text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[tuple[str, str]] = []
+
+    def add(self, label: str, value: RenderableType) -> None:
+        self.lines.append((label, value.plain if isinstance(value, Text) else str(value)))
+
+
 def _title(turn: Turn, session: Session | None) -> Text:
+    word, about = headline(turn)
     title = Text(f"Turn {turn.index}", "bold")
     if session is not None:
         title.append(f" of {one_line(session.id)}", "default not bold")
-    if turn.is_break:
-        fault = turn.is_fault
-        title.append(": ")
-        title.append("break" if fault else "break, by decision", "bold red" if fault else "bold yellow")
-    elif is_miss(turn):
-        title.append(": ")
-        title.append("miss without a change", "bold yellow")
+    title.append(": ")
+    if not turn.is_break and not is_miss(turn):
+        style = "green"
     else:
-        title.append(": no break", "green")
+        style = "bold red" if turn.is_fault else "bold yellow"
+    title.append(word, style)
     title.append("\n")
-    phrase = _SHAPES[turn.shape].format("?" if turn.parent is None else turn.parent)
-    facts = [phrase, turn.api, one_line(turn.model) if turn.model else "model ?"]
-    if turn.upstream:
-        facts.append(one_line(turn.upstream))
-    if turn.status is not None and turn.status >= 400:
-        facts.append(f"status {turn.status}")
-    if turn.aborted:
-        facts.append("aborted by the client")
-    title.append(" · ".join(facts), "not bold dim")
+    title.append(" · ".join(about), "not bold dim")
     return title
 
 
 def _add_divergence(rows: _Rows, turn: Turn, divergence: Divergence) -> None:
     rows.gap()
-    place = Text(one_line(divergence.pointer) or "the request as a whole", "cyan")
-    if divergence.within == "parent":
-        place.append(f" of turn {divergence.against}", "default")
-    place.append(f": {_KINDS[divergence.kind]}", "default")
-    detail = []
-    if divergence.char_offset:
-        detail.append(f"character {divergence.char_offset:,} of the text")
-    if divergence.kind != "parameter":
-        behind = figures.exact_tokens(divergence.token_offset, estimated=not turn.tokens.exact)
-        total = figures.exact_tokens(turn.tokens.prompt, estimated=not turn.tokens.exact)
-        detail.append(f"{behind} of {total} tokens stand before it")
-    if divergence.certainty == "server":
-        detail.append("only some servers see this difference")
-    rows.add("Where", place)
+    where, detail = place(turn, divergence)
+    shown = Text(one_line(divergence.pointer) or where, "cyan")
+    shown.append(where[len(shown.plain) :], "default")
+    shown.append(f": {KINDS[divergence.kind]}", "default")
+    rows.add("Where", shown)
     if detail:
         rows.add("", Text(", ".join(detail), "dim"))
     before, after = windows(divergence)
@@ -186,11 +232,11 @@ def _add_cache(rows: _Rows, turn: Turn) -> None:
         return
     text = Text(f"predicted {predicted(cache.read_low, cache.read_high)} tokens read")
     if cache.reported_read is None:
-        text.append(f", reported {figures.UNKNOWN} ({_VERDICTS['not-reported']})")
+        text.append(f", reported {figures.UNKNOWN} ({VERDICTS['not-reported']})")
     else:
         text.append(f", reported {figures.exact_tokens(cache.reported_read)}: ")
         style = "green" if cache.verdict == "as-predicted" else "yellow"
-        text.append(_VERDICTS[cache.verdict], style)
+        text.append(VERDICTS[cache.verdict], style)
     rows.add("Cache", text)
     known = "" if cache.verified else "; this rule is unverified"
     rows.add("", Text(f"rule {one_line(cache.model)}, chosen by {one_line(cache.decided_by)}{known}", "dim"))
@@ -213,14 +259,7 @@ def _add_finding(rows: _Rows, turn: Turn, finding: Finding, rule: FindingRule | 
     if rule is not None:
         heading.append(f": {rule.title}", "default not bold")
     rows.add("Why" if finding.primary else "Also", heading)
-    remarks = [finding.severity, _RECURRENCE[finding.recurrence]]
-    if finding.confidence != "high":
-        remarks.append(f"{finding.confidence} confidence")
-    if finding.deliberate:
-        remarks.append("looks like a decision")
-    if finding.by != "client":
-        remarks.append(f"done by the {finding.by}" if finding.by != "time" else "done by time")
-    rows.add("", Text(", ".join(remarks), "dim"))
+    rows.add("", Text(", ".join(remarks_on(finding)), "dim"))
     if finding.message:
         rows.add("", Text(safe(finding.message)))
     if finding.evidence:

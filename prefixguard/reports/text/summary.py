@@ -42,7 +42,7 @@ def render_report(analysis: Analysis, findings: Catalogue, *, every_turn: bool =
 def render_session(session: Session, findings: Catalogue, *, every_turn: bool = False) -> RenderableType:
     """One session. A clean one is two lines."""
     told = any(what_happened(turn) for turn in session.turns)
-    parts: list[RenderableType] = [_heading(session), _verdict(session, told=told)]
+    parts: list[RenderableType] = [_heading(session), verdict(session, told=told)]
     if told or every_turn:
         parts += [Text(), turns_table(session, every_turn=every_turn)]
     order = ranked([session])
@@ -56,6 +56,13 @@ def render_session(session: Session, findings: Catalogue, *, every_turn: bool = 
 
 
 def _heading(session: Session) -> Text:
+    heading = Text(one_line(session.id), "bold")
+    heading.append("  " + ", ".join(session_facts(session)), "dim not bold")
+    return heading
+
+
+def session_facts(session: Session) -> list[str]:
+    """What a heading says of a session: turns and threads, its length in time, APIs, models."""
     turns = session.turns
     facts = [figures.plural(len(turns), "turn")]
     threads = len({turn.thread for turn in turns})
@@ -66,12 +73,14 @@ def _heading(session: Session) -> Text:
         facts.append(figures.duration(span))
     facts += sorted({turn.api for turn in turns if turn.api})
     facts += sorted({one_line(turn.model) for turn in turns if turn.model})
-    heading = Text(one_line(session.id), "bold")
-    heading.append("  " + ", ".join(facts), "dim not bold")
-    return heading
+    return facts
 
 
-def _verdict(session: Session, *, told: bool) -> Text:
+def verdict(session: Session, *, told: bool = False) -> Text:
+    """One sentence or two: breaks and decisions, what they cost, misses.
+
+    told: the sums follow elsewhere, so that the cached share is left out.
+    """
     totals = session.totals
     faults = totals.breaks - totals.breaks_deliberate
     again = figures.tokens(totals.rebilled_tokens, estimated=figures.is_estimated(session))
