@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from prefixguard.lint import clocks, expressions, methods, walk
+from prefixguard.lint import clocks, methods, walk
 from prefixguard.lint import facts as f
+from prefixguard.lint.expressions import evaluation, members, picking
 from prefixguard.lint.history import binding, removal
 from prefixguard.lint.knowledge import LIFETIMES, SESSION, Source
 from prefixguard.lint.sinks import judging, naming, sending
@@ -63,11 +64,11 @@ def call(frame: Frame, node: f.Call) -> Value:
     func = node.func
     base = NOTHING
     if isinstance(func, f.Attr):
-        base = expressions.evaluate(frame, func.base)
-        target = expressions.attr(frame, func, base)
+        base = evaluation.evaluate(frame, func.base)
+        target = members.attr(frame, func, base)
     else:
-        target = expressions.evaluate(frame, func)
-    given: list[Given] = [(arg, expressions.evaluate(frame, arg.value)) for arg in node.args]
+        target = evaluation.evaluate(frame, func)
+    given: list[Given] = [(arg, evaluation.evaluate(frame, arg.value)) for arg in node.args]
     return invoke(frame, node, target, base, given)
 
 
@@ -144,7 +145,7 @@ def sourced(
 ) -> Value:
     """A value read from a source of the table."""
     if source.set:
-        inner = expressions.element(frame, given[0][1], at) if given else NOTHING
+        inner = picking.element(frame, given[0][1], at) if given else NOTHING
         return Value(shape=Items("set", ((True, _spread(inner)),) if given else ()))
     if source.code == "PG110" and _seeded(frame):
         return mixed([value for _, value in given])
@@ -517,7 +518,7 @@ def _lookup(
             if name == methods.SORTED:
                 value = methods.unordered_gone(value)
             elif name.startswith("["):
-                value = expressions.element(frame, value, at)
+                value = picking.element(frame, value, at)
             elif value.place == ("self",) and value.shape is None:
                 # The caller's own object: its fields are known to the callee already.
                 value = Value(
@@ -525,7 +526,7 @@ def _lookup(
                     place=(*value.place, name),
                 )
             else:
-                value = expressions.attribute(frame, value, name, at)
+                value = members.attribute(frame, value, name, at)
         return value
 
     return lookup

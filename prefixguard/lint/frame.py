@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from prefixguard.lint import expressions, walk
 from prefixguard.lint import facts as f
+from prefixguard.lint import walk
+from prefixguard.lint.expressions import evaluation, members, operators, picking
 from prefixguard.lint.history import binding, elements, marks, slices, toolset
 from prefixguard.lint.knowledge import SESSION, TURN
 from prefixguard.lint.sinks import frameworks, naming, varying
@@ -159,7 +160,7 @@ class Frame:
 
     def value(self, node: f.Expr | None) -> Value:
         """What an expression gives."""
-        return expressions.evaluate(self, node)
+        return evaluation.evaluate(self, node)
 
     # where we are
 
@@ -246,7 +247,7 @@ class Frame:
         elif isinstance(target, f.Map):
             for key, part in target.entries:
                 name = key.value if isinstance(key, f.Lit) else walk.last_name(key)
-                self.store(part, expressions.attribute(self, value, str(name), at), at)
+                self.store(part, members.attribute(self, value, str(name), at), at)
 
     def _store_name(self, name: str, value: Value, at: f.At) -> None:
         naming.named(self, name, value, at)
@@ -415,7 +416,7 @@ class Frame:
             for item, (_, part) in zip(target.items, shape.parts, strict=True):
                 self.store(item, part, at)
             return
-        part = expressions.element(self, value, at)
+        part = picking.element(self, value, at)
         for item in target.items:
             self.store(item, part if not isinstance(item, f.Spread) else value, at)
 
@@ -430,7 +431,7 @@ class Frame:
         if node.op != "=":
             target = node.targets[0]
             before = self.value(target)
-            value = expressions.augmented(self, node, before, value)
+            value = operators.augmented(self, node, before, value)
             if value is before:
                 return
         if (
@@ -515,7 +516,7 @@ class Frame:
         before = dict(self.env)
         self.loops.append(loop)
         if node.target is not None:
-            part = expressions.element(self, source, node.source.at if node.source else node.at)
+            part = picking.element(self, source, node.source.at if node.source else node.at)
             self.store(node.target, part, node.at)
         for name in counted:
             change = self.change("PG105", f"the counter `{name}`", node.at, TURN, loop_bound=loop.id)

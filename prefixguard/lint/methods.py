@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from prefixguard.lint import calls, clocks, expressions, walk
+from prefixguard.lint import calls, clocks, walk
 from prefixguard.lint import facts as f
+from prefixguard.lint.expressions import evaluation, members, picking, texts
 from prefixguard.lint.history import binding, elements, noting, removal, slices, splitting, toolset
 from prefixguard.lint.values import (
     MAX_PARTS,
@@ -116,7 +117,7 @@ def function(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Value
             value = first(given)
             shape = value.shape
             if isinstance(shape, Items) and shape.kind == "set":
-                inner = in_order(unordered_gone(expressions.element(frame, value, node.at)))
+                inner = in_order(unordered_gone(picking.element(frame, value, node.at)))
                 return Value(shape=Items("list", ((True, Value(shape=Items("many", ((False, inner),)))),)))
             if isinstance(shape, Fields):
                 return Value(shape=Items("list", ()))
@@ -125,7 +126,7 @@ def function(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Value
             return unordered_gone(value)
         return NOTHING
     if name in _TEXTS:
-        value = expressions.printed(frame, first(given), node.at)
+        value = texts.printed(frame, first(given), node.at)
         if name == "str" and isinstance(value.const, (int, float)):
             return Value(const=str(value.const), size=len(str(value.const)))
         return frame.traced(value.but(place=None, elements=None), node.at, "put into a text")
@@ -135,7 +136,7 @@ def function(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Value
         source = first(given)
         if name == "Set":
             return Value(shape=Items("list", ((True, source),)) if given else Items("list", ()))
-        inner = unordered_gone(expressions.element(frame, source, node.at)) if given else NOTHING
+        inner = unordered_gone(picking.element(frame, source, node.at)) if given else NOTHING
         parts = ((True, Value(shape=Items("many", ((False, inner),)))),) if given else ()
         return Value(shape=Items("set", parts))
     if name in {
@@ -154,7 +155,7 @@ def function(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Value
                 entries = {**value.shape.entries, **entries}
                 spread.extend(value.shape.spread)
             elif isinstance(value.shape, External) and value.shape.name in {"os.environ", "process.env"}:
-                spread.append(expressions.printed(frame, value, node.at))
+                spread.append(texts.printed(frame, value, node.at))
             elif not isinstance(value.shape, (Func, Klass, External)) and value is not NOTHING:
                 spread.append(value)
         return Value(shape=Fields(entries, tuple(spread), "", node.at, frame.file.index))
@@ -168,7 +169,7 @@ def function(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Value
     if name in _DUMPS:
         value = first(given)
         if isinstance(value.shape, External):
-            value = expressions.printed(frame, value, node.at)
+            value = texts.printed(frame, value, node.at)
         if name in knowledge.sort_keys:
             flag = keyword(given, "sort_keys")
             if (flag is not None and flag.const is True) or "OPT_SORT_KEYS" in walk.names(
@@ -221,7 +222,7 @@ def function(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Value
         value = first(given)
         return Value(value.flat(), value.all_refs())
     if name in {"getattr"} and len(given) >= 2 and isinstance(given[1][1].const, str):
-        return expressions.attribute(frame, first(given), given[1][1].const, node.at)
+        return members.attribute(frame, first(given), given[1][1].const, node.at)
     if name in {"setattr"} and len(node.args) >= 3 and isinstance(node.args[1].value, f.Lit):
         frame.store(f.Attr(node.at, node.args[0].value, str(node.args[1].value.value)), given[2][1], node.at)
         return NOTHING
@@ -247,7 +248,7 @@ def _listed(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Value:
             return made.but(changes=(change,))
         return made
     if isinstance(shape, Items) and shape.kind == "set":
-        inner = expressions.element(frame, source, node.at)
+        inner = picking.element(frame, source, node.at)
         return Value(shape=Items("list", ((True, Value(shape=Items("many", ((False, inner),)))),)))
     if isinstance(shape, Items):
         return source.but(
@@ -287,7 +288,7 @@ def _iterated(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Valu
                 frame,
                 target.shape.function,
                 target.shape.bound,
-                [expressions.element(frame, source, node.at)],
+                [picking.element(frame, source, node.at)],
                 {},
                 node.at,
                 "mapped",
@@ -304,17 +305,17 @@ def _iterated(frame: Frame, node: f.Call, name: str, given: list[Given]) -> Valu
         )
     if name == "enumerate":
         source = first(given)
-        part = expressions.element(frame, source, node.at)
+        part = picking.element(frame, source, node.at)
         pair = Value(shape=Items("tuple", ((False, NOTHING), (False, part))))
         return Value(shape=Items("list", ((True, Value(shape=Items("many", ((False, pair),)))),)))
     if name == "zip":
         pair = Value(
-            shape=Items("tuple", tuple((False, expressions.element(frame, v, node.at)) for _, v in given))
+            shape=Items("tuple", tuple((False, picking.element(frame, v, node.at)) for _, v in given))
         )
         return Value(shape=Items("list", ((True, Value(shape=Items("many", ((False, pair),)))),)))
     if name in {"Object.values", "Object.entries"}:
         source = first(given)
-        part = expressions.element(frame, source, node.at)
+        part = picking.element(frame, source, node.at)
         if isinstance(source.shape, Fields):
             part = join(part, mixed(source.shape.entries.values()))
         if name == "Object.entries":
@@ -355,7 +356,7 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Gi
                 else:
                     parts.append((not isinstance(value.shape, Fields), value))
             return binding.assembled(frame, node, Value(shape=Items("list", tuple(parts[:MAX_PARTS]))))
-        return expressions.words(frame, [base, *(value for _, value in given)], node.at)
+        return texts.words(frame, [base, *(value for _, value in given)], node.at)
     if (
         name
         in {
@@ -392,9 +393,9 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Gi
     if name in {"get"} and given and not isinstance(shape, External):
         key = first(given)
         if isinstance(key.const, str) and (isinstance(shape, (Fields, Instance)) or base.place is not None):
-            return expressions.attribute(frame, base, key.const, node.at, walk.last_name(func.base))
+            return members.attribute(frame, base, key.const, node.at, walk.last_name(func.base))
         if isinstance(shape, Fields):
-            found = expressions.element(frame, base, node.at)
+            found = picking.element(frame, base, node.at)
             return join(found, mixed([key])) if key.flat() else found
         return None
     if name in {"copy", "toReversed", "model_copy", "flat"} and not isinstance(shape, External):
@@ -434,9 +435,7 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Gi
     if name in {"replace", "replaceAll"} and len(given) >= 2:
         if isinstance(shape, External) and not base.flat():
             return mixed([value for _, value in given])
-        return expressions.words(
-            frame, [base.but(const=None), expressions.printed(frame, given[1][1], node.at)], node.at
-        )
+        return texts.words(frame, [base.but(const=None), texts.printed(frame, given[1][1], node.at)], node.at)
     if name in {
         "strip",
         "rstrip",
@@ -495,7 +494,7 @@ def _append(
         frame.rebind(func.base, base.but(shape=Items(base.shape.kind, parts), _flat=None, _refs=None))
         return NOTHING
     for value in values:
-        current = expressions.evaluate(frame, func.base)
+        current = evaluation.evaluate(frame, func.base)
         if binding.appended(frame, func.base, current, value, node.at):
             continue
         parts = (
@@ -538,16 +537,14 @@ def joined(frame: Frame, items: Value, at: f.At) -> Value:
     if isinstance(shape, Items):
         parts: list[Value] = []
         if shape.kind == "set":
-            inner = expressions.element(frame, items, at)
-            return expressions.words(frame, [expressions.printed(frame, inner, at)], at)
+            inner = picking.element(frame, items, at)
+            return texts.words(frame, [texts.printed(frame, inner, at)], at)
         for spread, part in shape.parts:
-            parts.append(
-                expressions.printed(frame, expressions.element(frame, part, at) if spread else part, at)
-            )
-        made = expressions.words(frame, parts, at)
+            parts.append(texts.printed(frame, picking.element(frame, part, at) if spread else part, at))
+        made = texts.words(frame, parts, at)
         own = tuple(change for change in items.changes if not change.edit)
         return made.but(changes=unique((*made.changes, *own))) if own else made
-    value = expressions.printed(frame, items, at)
+    value = texts.printed(frame, items, at)
     return frame.traced(
         Value(tuple(c for c in value.flat() if not c.edit), value.all_refs(), size=value.size),
         at,
@@ -616,11 +613,11 @@ def _template(frame: Frame, node: f.Call, base: Value, given: list[Given]) -> Va
     parts = [base.but(const=None)] if not isinstance(base.shape, External) else []
     for _, value in given:
         if isinstance(value.shape, Fields):
-            parts.extend(expressions.printed(frame, part, node.at) for part in value.shape.entries.values())
+            parts.extend(texts.printed(frame, part, node.at) for part in value.shape.entries.values())
             parts.extend(value.shape.spread)
         else:
-            parts.append(expressions.printed(frame, value, node.at))
-    return expressions.words(frame, parts, node.at)
+            parts.append(texts.printed(frame, value, node.at))
+    return texts.words(frame, parts, node.at)
 
 
 def _partial(frame: Frame, node: f.Call, base: Value, given: list[Given]) -> Value | None:
@@ -656,7 +653,7 @@ def _partial(frame: Frame, node: f.Call, base: Value, given: list[Given]) -> Val
 def _callback(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[Given]) -> Value | None:
     target = first(given)
     name = func.name
-    part = expressions.element(frame, base, node.at)
+    part = picking.element(frame, base, node.at)
     if not isinstance(target.shape, Func):
         if name == "filter":
             return base.but(

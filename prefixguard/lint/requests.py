@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from prefixguard.lint import expressions, walk
 from prefixguard.lint import facts as f
+from prefixguard.lint import walk
 from prefixguard.lint.history import marks
 from prefixguard.lint.knowledge import LIFETIMES, SESSION, TURN, SinkCall
 from prefixguard.lint.sinks import arguments, judging, varying
@@ -553,6 +553,3 @@ def _record(
             "tools": values["tools"] is not NOTHING,
         }
     )
-
-
-__all__ = ["expressions", "messages", "sent"]

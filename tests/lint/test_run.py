@@ -301,13 +301,13 @@ def test_a_path_that_does_not_exist_is_said(tmp_path: Path) -> None:
 def test_what_the_linter_stumbles_over_hides_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from prefixguard.lint import expressions
-    from prefixguard.lint import facts as f
+    from prefixguard.lint.expressions import containers, evaluation
 
     def stumble(*_: object) -> None:
         raise ZeroDivisionError("on purpose")
 
-    monkeypatch.setitem(expressions._HANDLERS, f.Comp, stumble)
+    monkeypatch.setattr(containers, "comprehension", stumble)
+    monkeypatch.setattr(evaluation, "READERS", {})
     write(tmp_path, CLOCKED % "" + "def odd(messages): return [m for m in messages]\n")
     report = run(tmp_path, jobs=1)
     assert [f.code for f in report.findings] == ["PG101"]

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from prefixguard.lint import expressions, walk
 from prefixguard.lint import facts as f
+from prefixguard.lint import walk
+from prefixguard.lint.expressions import evaluation
 from prefixguard.lint.knowledge import TURN, snake
 from prefixguard.lint.values import (
     Change,
@@ -197,7 +198,7 @@ def touch(frame: Frame, place: tuple[str, ...], change: Change) -> None:
         return
     for part in root[1:]:
         node = f.Attr(change.at, node, part)
-    before = expressions.evaluate(frame, node)
+    before = evaluation.evaluate(frame, node)
     frame.rebind(node, marked(before, change))
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from prefixguard.lint import expressions, walk
 from prefixguard.lint import facts as f
+from prefixguard.lint import walk
+from prefixguard.lint.expressions import evaluation, picking
 from prefixguard.lint.history import binding, noting, toolset
 from prefixguard.lint.knowledge import snake
 from prefixguard.lint.values import (
@@ -45,7 +46,7 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[An
         for _, value in given[2:]:
             _insert_parts(frame, func.base, base, value, at_front=first.const == 0)
         return NOTHING
-    taken = expressions.element(frame, base, node.at) if name in {"pop", "shift", "popleft"} else NOTHING
+    taken = picking.element(frame, base, node.at) if name in {"pop", "shift", "popleft"} else NOTHING
     if not listed or isinstance(base.shape, Fields):
         return taken if name in {"pop", "shift", "popleft"} else None
     if name in {"pop", "shift", "popleft"}:
@@ -175,7 +176,7 @@ def _insert_parts(frame: Frame, node: f.Expr, base: Value, value: Value, *, at_f
 
 def replayed(frame: Frame, target: f.Expr, kind: str, value: Any, at: f.At, name: str) -> None:
     """What a called function does to a list or dict that it was given, done here."""
-    before = expressions.evaluate(frame, target)
+    before = evaluation.evaluate(frame, target)
     if isinstance(before.shape, (External, Func)):
         return
     if kind == "edit":

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prefixguard.lint import expressions, walk
 from prefixguard.lint import facts as f
+from prefixguard.lint import walk
+from prefixguard.lint.expressions import evaluation
 from prefixguard.lint.history import noting
 from prefixguard.lint.values import (
     NOTHING,
@@ -44,7 +45,7 @@ def sliced(frame: Frame, node: f.Slice, base: Value) -> Value:
         from prefixguard.lint.values import transform
 
         return transform(base, clocks.coarse)
-    low = expressions.evaluate(frame, node.low) if node.low is not None else NOTHING
+    low = evaluation.evaluate(frame, node.low) if node.low is not None else NOTHING
     older = node.high is not None and not (isinstance(node.high, f.Lit) and node.high.value in {-1})
     listed = noting.is_list(frame, node.base, base)
     if node.low is not None and node.high is None and listed and _moves(node.low, low):
@@ -83,7 +84,7 @@ def _moves(low: f.Expr, value: Value) -> bool:
 
 def slice_assigned(frame: Frame, target: f.Slice, value: Value, at: f.At) -> None:
     """`messages[a:b] = value`."""
-    base = expressions.evaluate(frame, target.base)
+    base = evaluation.evaluate(frame, target.base)
     if not noting.is_list(frame, target.base, base):
         return
     whole = target.low is None and target.high is None
@@ -105,11 +106,11 @@ def _summarised(frame: Frame, value: Value) -> bool:
 
 def deleted(frame: Frame, target: f.Slice | f.Index, at: f.At) -> None:
     """`del messages[...]`."""
-    base = expressions.evaluate(frame, target.base)
+    base = evaluation.evaluate(frame, target.base)
     if not noting.is_list(frame, target.base, base) or isinstance(base.shape, Fields):
         return
     if isinstance(target, f.Index):
-        key = expressions.evaluate(frame, target.key)
+        key = evaluation.evaluate(frame, target.key)
         if (
             isinstance(key.const, str)
             or key.const == -1

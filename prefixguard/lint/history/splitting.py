@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from prefixguard.lint import expressions, walk
 from prefixguard.lint import facts as f
+from prefixguard.lint import walk
+from prefixguard.lint.expressions import evaluation
 from prefixguard.lint.history import noting
 from prefixguard.lint.values import (
     Change,
@@ -32,7 +33,7 @@ def mapped(frame: Frame, node: f.Comp, source: Value, value: Value, made: Value)
         and inner.args
     ):
         inner = inner.args[0].value
-        source = expressions.evaluate(frame, inner)
+        source = evaluation.evaluate(frame, inner)
     if not noting.is_list(frame, inner, source):
         return made
     tests = [test for part in node.clauses for test in part.tests]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from prefixguard.lint import expressions
 from prefixguard.lint import facts as f
+from prefixguard.lint.expressions import members
 from prefixguard.lint.knowledge import Where
 from prefixguard.lint.values import (
     NOTHING,
@@ -63,7 +63,7 @@ def argument(
             if inner is not None:
                 return inner, _entry(arg.value if arg is not None else None, where)
             for spread in value.shape.spread:
-                found_value = expressions.attribute(frame, spread, where, f.NOWHERE)
+                found_value = members.attribute(frame, spread, where, f.NOWHERE)
                 if spread.shape is None:
                     # Which of the spread values has which change is not known.
                     found_value = Value(refs=found_value.refs, place=found_value.place)
@@ -75,7 +75,7 @@ def argument(
             and value.refs
             and not arg.name
         ):
-            return expressions.attribute(frame, value, where, arg.value.at), None
+            return members.attribute(frame, value, where, arg.value.at), None
         elif isinstance(value.shape, Either):
             for option in value.shape.options:
                 if isinstance(option.shape, Fields) and where in option.shape.entries:

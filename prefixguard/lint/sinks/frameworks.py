@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prefixguard.lint import expressions, requests, walk
 from prefixguard.lint import facts as f
+from prefixguard.lint import requests, walk
+from prefixguard.lint.expressions import members
 from prefixguard.lint.knowledge import SESSION, Hook, Sdk
 from prefixguard.lint.sinks import judging
 from prefixguard.lint.summary import Hit, Sink
@@ -71,7 +72,7 @@ def hooked(frame: Frame, key: str, item: f.Function, node: f.Map) -> None:
     if summary is None:
         return
     for name, position in hook.returns.items():
-        value = _each_time(expressions.attribute(frame, summary.returns, name, item.at))
+        value = _each_time(members.attribute(frame, summary.returns, name, item.at))
         sink = Sink(position, "request", frame.file.index, item.at, "", 2, f"`{key}` returns it as `{name}`")
         if position == "messages":
             requests.messages(frame, sink, value)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from prefixguard.lint import expressions, requests, walk
 from prefixguard.lint import facts as f
+from prefixguard.lint import requests, walk
+from prefixguard.lint.expressions import members
 from prefixguard.lint.knowledge import Sdk, SinkCall
 from prefixguard.lint.sinks import arguments, frameworks, judging
 from prefixguard.lint.summary import Sink
@@ -104,7 +105,7 @@ def _sent(frame: Frame, node: f.Call, sink: SinkCall, sdk: Sdk, given: list[Any]
             ("systemInstruction", "system"),
             ("tools", "tools"),
         ):
-            inner = expressions.attribute(frame, config, name, node.at) if config is not NOTHING else NOTHING
+            inner = members.attribute(frame, config, name, node.at) if config is not NOTHING else NOTHING
             if part == "system":
                 systems.append(inner)
             elif values["tools"] is NOTHING:
@@ -112,9 +113,7 @@ def _sent(frame: Frame, node: f.Call, sink: SinkCall, sdk: Sdk, given: list[Any]
     if sink.options is not None:
         options, _ = arguments.argument(frame, given, sink.options)
         systems.append(
-            expressions.attribute(frame, options, "systemPrompt", node.at)
-            if options is not NOTHING
-            else NOTHING
+            members.attribute(frame, options, "systemPrompt", node.at) if options is not NOTHING else NOTHING
         )
     if sink.template is not None:
         template, _ = arguments.argument(frame, given, sink.template)
@@ -173,9 +172,7 @@ def _raw(frame: Frame, node: f.Call, dotted: str, given: list[Any]) -> Value | N
             ("model", "model"),
         ):
             inner = (
-                expressions.attribute(frame, body, key, node.at)
-                if isinstance(body.shape, Fields)
-                else NOTHING
+                members.attribute(frame, body, key, node.at) if isinstance(body.shape, Fields) else NOTHING
             )
             if inner is not NOTHING:
                 values[part] = inner
