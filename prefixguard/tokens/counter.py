@@ -57,11 +57,11 @@ class ScaledTokenizer:
 
     def __init__(self, base: Tokenizer, factor: float) -> None:
         self.name = "estimate"
-        self._base = base
+        self.base = base
         self._factor = factor
 
     def count(self, text: str) -> int:
-        return round(self._base.count(text) * self._factor)
+        return round(self.base.count(text) * self._factor)
 
 
 class FileTokenizer:
@@ -82,6 +82,11 @@ class FileTokenizer:
 
     def count(self, text: str) -> int:
         return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Where each token begins and ends in the text, in characters."""
+        found: list[tuple[int, int]] = self._tokenizer.encode(text, add_special_tokens=False).offsets
+        return found
 
 
 # No alternative of the o200k, cl100k, Llama 3, DeepSeek V3 and Tekken patterns can

@@ -1,0 +1,4 @@
+// The entry: see start().
+export function start(root, source, options = {}) {
+  root.textContent = "";
+}
