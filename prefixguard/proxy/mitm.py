@@ -35,4 +35,8 @@ from mitmproxy.addons.tlsconfig import TlsConfig  # noqa: E402
 from mitmproxy.master import Master  # noqa: E402
 from mitmproxy.options import Options  # noqa: E402
 
+from prefixguard.proxy.streams import install  # noqa: E402
+
+install()
+
 __all__ = ["Core", "DisableH2C", "Master", "NextLayer", "Options", "Proxyserver", "TlsConfig"]

@@ -17,12 +17,13 @@ from mitmproxy import http
 
 from prefixguard.proxy.hosts import is_address, is_loopback
 from prefixguard.proxy.tap import PLAN, SESSION_HEADER, Plan
+from prefixguard.proxy.upstreams import Target
 from prefixguard.proxy.via import via_of
 
 if TYPE_CHECKING:
     from mitmproxy.connection import Client
 
-    from prefixguard.proxy.upstreams import Router, Target
+    from prefixguard.proxy.upstreams import Router
 
 HEALTH: Final = "/prefixguard/health"
 _OWN: Final = "/prefixguard/"
@@ -67,6 +68,8 @@ class Routing:
         """A client asks for a tunnel: only forward mode gives one."""
         if self._forward:
             self._tunnels.add(flow.client_conn.id)
+            request = flow.request
+            self._lead(flow, Target("https", request.host, request.port))
         else:
             self._refuse(flow, 403, "this proxy opens no tunnels; start it with --mode forward")
 
@@ -123,13 +126,20 @@ class Routing:
             return
         self._plan(flow, named, route.target.origin, route.path)
         self._aim(request, route.target, route.path)
-        via = self._via(route.target)
-        if via is not None:
-            flow.server_conn.via = (via.scheme, (via.host, via.port))
-            self._credentials[via.host, via.port] = via.credentials
+        self._lead(flow, route.target)
+
+    def _lead(self, flow: http.HTTPFlow, target: Target) -> None:
+        """Take the way to a target that this machine has to take."""
+        via = self._via(target)
+        if via is None or (via.port == self.port and is_loopback(via.host)):
+            return
+        flow.server_conn.via = (via.scheme, (via.host, via.port))
+        self._credentials[via.host, via.port] = via.credentials
 
     def _pass_on(self, flow: http.HTTPFlow) -> None:
         request = flow.request
+        if flow.client_conn.id not in self._tunnels:
+            self._lead(flow, Target("http", request.host, request.port))
         if self._router.opens(request.host):
             default = 443 if request.scheme == "https" else 80
             port = "" if request.port == default else f":{request.port}"

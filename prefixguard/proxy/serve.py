@@ -189,6 +189,7 @@ class Proxy:
             "unknown_api": self.routing.counts["unknown_api"],
             "side_traffic": self.routing.counts["side_traffic"],
             "refused": self.routing.counts["refused"],
+            "sent_again": self.tap.sent_again,
             "recorder": {
                 "alive": link.alive,
                 "pid": link.pid,

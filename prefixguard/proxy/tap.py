@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from mitmproxy.http import Headers, HTTPFlow
 
 SESSION_HEADER: Final = "x-prefixguard-session"
+SENT_AGAIN: Final = "prefixguard-sent-again"
+"""Key of `flow.metadata` on a request that went out a second time."""
 PLAN: Final = "prefixguard"
 """Key of `flow.metadata` under which routing leaves a `Plan` for the tap."""
 
@@ -54,6 +56,8 @@ class Tap:
         self.lost: Counter[str] = Counter()
         self.ended = 0
         """Exchanges that came to an end, recorded or not."""
+        self.sent_again = 0
+        """Requests that went out a second time, see `streams`."""
         self.open: dict[str, HTTPFlow] = {}
         """Flows under way, by id: what a proxy that stops must still hand over."""
 
@@ -76,6 +80,7 @@ class Tap:
         if response is None or response.status_code == 101:
             return
         response.stream = True
+        self.sent_again += SENT_AGAIN in flow.metadata
         plan = flow.metadata.get(PLAN)
         if plan is not None:
             try:

@@ -21,7 +21,7 @@ _DAY = datetime.timedelta(days=1)
 
 
 def make_authority(folder: Path) -> tuple[Path, ssl.SSLContext]:
-    """The authority's certificate as a file, and the TLS context of a server on localhost and 127.0.0.1."""
+    """The authority as a file, and the TLS context of a server on this machine and on two names."""
     authority_key, server_key = (
         ec.generate_private_key(ec.SECP256R1()),
         ec.generate_private_key(ec.SECP256R1()),
@@ -50,9 +50,8 @@ def make_authority(folder: Path) -> tuple[Path, ssl.SSLContext]:
         .add_extension(x509.KeyUsage(**{name: name in _SIGNS for name in _USES}), critical=True)
         .sign(authority_key, hashes.SHA256())
     )
-    names = x509.SubjectAlternativeName(
-        [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    )
+    hosts = [x509.DNSName(name) for name in ("localhost", "model.invalid", "other.invalid")]
+    names = x509.SubjectAlternativeName([*hosts, x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
     server = (
         builder(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")]), server_key)
         .add_extension(names, critical=False)

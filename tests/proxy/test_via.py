@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,8 @@ import pytest
 from prefixguard.proxy.upstreams import parse_target
 from prefixguard.proxy.via import Via, via_of
 
-from .running import RunningProxy
+from .certificates import make_authority
+from .running import RunningProxy, of
 from .upstream import Answer, Upstream
 
 
@@ -68,6 +70,39 @@ def test_requests_take_the_way_that_the_environment_names(tmp_path: Path, client
     assert upstream.requests[0].header("host") == "model.invalid:8000"
     assert upstream.requests[0].header("proxy-authorization") is None
     assert capture.upstream == "http://model.invalid:8000"
+
+
+def test_tunnels_take_the_way_that_the_environment_names(tmp_path: Path) -> None:
+    """Both what is opened and what is not: the hosts' names lead nowhere without the machine's proxy."""
+    asked: list[bytes] = []
+    authority, tls = make_authority(tmp_path)
+    with Upstream(lambda _: Answer([b'{"here": 1}']), tls=tls) as upstream:
+        way = tunnelling_proxy(upstream.port, asked)
+        with (
+            way as address,
+            RunningProxy(
+                tmp_path,
+                *("--mode", "forward", "--open-host", "model.invalid"),
+                environ={
+                    "HTTPS_PROXY": f"http://user:p%40ss@{address}",
+                    "https_proxy": f"http://user:p%40ss@{address}",
+                    "SSL_CERT_FILE": str(authority),
+                },
+            ) as proxy,
+        ):
+            ours = of(proxy.events, "listening")[0]["environment"]["SSL_CERT_FILE"]
+            for host, roots in (("model.invalid", ours), ("other.invalid", str(authority))):
+                context = ssl.create_default_context(cafile=roots)
+                with httpx.Client(proxy=proxy.url, verify=context, trust_env=False, timeout=60) as client:
+                    for _ in range(2):
+                        answer = client.post(
+                            f"https://{host}/v1/messages", json={"model": "m"}, headers={"x-session-id": host}
+                        )
+                        assert answer.text == '{"here": 1}'
+            assert len(proxy.captures("model.invalid", 2)) == 2
+    heads = [head.split(b" ")[1] for head in asked]
+    assert heads == [b"model.invalid:443", b"other.invalid:443"]
+    assert all(base64.b64encode(b"user:p@ss") in head for head in asked)
 
 
 @pytest.mark.parametrize(
