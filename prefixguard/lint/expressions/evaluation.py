@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from prefixguard.lint import calls
 from prefixguard.lint import facts as f
+from prefixguard.lint.calls import invoking
 from prefixguard.lint.expressions import containers, members, operators, picking, texts
 from prefixguard.lint.sinks import varying
 from prefixguard.lint.values import (
@@ -41,7 +41,7 @@ def literal(frame: Frame, node: f.Lit) -> Value:
 
 
 def call(frame: Frame, node: f.Call) -> Value:
-    return calls.call(frame, node)
+    return invoking.call(frame, node)
 
 
 def choice(frame: Frame, node: f.Choice) -> Value:

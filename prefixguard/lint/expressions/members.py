@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prefixguard.lint import calls, clocks, walk
+from prefixguard.lint import clocks, walk
 from prefixguard.lint import facts as f
+from prefixguard.lint.calls import applying, sourcing
 from prefixguard.lint.expressions import evaluation
 from prefixguard.lint.knowledge import LIFETIMES, TURN
 from prefixguard.lint.values import (
@@ -45,7 +46,7 @@ def name(frame: Frame, node: f.Name) -> Value:
             and source.lifetime == "process"
             and "." in node.name
         ):
-            return calls.sourced(frame, source, node.at)
+            return sourcing.sourced(frame, source, node.at)
         return Value(shape=External(node.name))
     if value.place is None and isinstance(value.shape, (Items, Fields)):
         return value.but(place=("local:" + node.name,))
@@ -110,7 +111,7 @@ def attribute(frame: Frame, base: Value, name: str, at: f.At, owner: str = "") -
             and "()" not in dotted
             and frame.file.family == "typescript"
         ):
-            return calls.sourced(frame, source, at)
+            return sourcing.sourced(frame, source, at)
         return Value(shape=External(dotted), place=place)
     if isinstance(shape, ModuleRef):
         found = flow.exported(flow.project.files[shape.file], name)
@@ -181,7 +182,7 @@ def member(frame: Frame, base: Value, name: str, at: f.At) -> Value | None:
     fid = flow.method(owner, name)
     if fid is not None:
         if flow.function(fid).kind == "getter":
-            return calls.apply(frame, fid, base, [], {}, at, f"`{name}` is read")
+            return applying.apply(frame, fid, base, [], {}, at, f"`{name}` is read")
         return Value(shape=Func(fid, base))
     found = flow.attribute(owner, name)
     place = (*base.place, name) if base.place is not None else None

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prefixguard.lint import calls, clocks, walk
+from prefixguard.lint import clocks, walk
 from prefixguard.lint import facts as f
+from prefixguard.lint.calls import invoking
 from prefixguard.lint.expressions import evaluation, texts
 from prefixguard.lint.history import binding
 from prefixguard.lint.sinks import frameworks
@@ -102,7 +103,7 @@ def augmented(frame: Frame, node: f.Assign, before: Value, value: Value) -> Valu
         target = node.targets[0]
         if isinstance(before.shape, Items) or frame.is_list_name(walk.last_name(target)):  # noqa: SIM102
             if node.op == "+=":
-                calls.extended(frame, target, before, value, node.at)
+                invoking.extended(frame, target, before, value, node.at)
                 return before
         if node.op != "+=":
             return join(before, value)

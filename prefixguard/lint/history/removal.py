@@ -188,10 +188,10 @@ def replayed(frame: Frame, target: f.Expr, kind: str, value: Any, at: f.At, name
             frame.summary.mutations.append((int(before.place[0][6:]), before.place[1:], "edit", change))
         return
     if kind in {"append", "extend"}:
-        from prefixguard.lint import calls
+        from prefixguard.lint.calls import invoking
 
         if kind == "extend":
-            calls.extended(frame, target, before, value, at)
+            invoking.extended(frame, target, before, value, at)
         elif not binding.appended(frame, target, before, value, at):
             parts = (
                 before.shape.parts

@@ -9,8 +9,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from prefixguard.lint import calls, requests, walk
 from prefixguard.lint import facts as f
+from prefixguard.lint import requests, walk
+from prefixguard.lint.calls import applying
 from prefixguard.lint.knowledge import PROCESS, SESSION
 from prefixguard.lint.summary import Hit, Pending, Sink
 from prefixguard.lint.values import (
@@ -168,7 +169,7 @@ def following(value: Value, change: Change) -> int:
 def called(frame: Frame, value: Value, at: f.At) -> Value:
     """A prompt given as a function is what the function returns, on each use."""
     if isinstance(value.shape, Func) and value.shape.function[1] >= 0:
-        return calls.apply(
+        return applying.apply(
             frame,
             value.shape.function,
             value.shape.bound,
