@@ -6,10 +6,18 @@ Written by `frame`, read at each call, so that every function is read once.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from prefixguard.lint.facts import At
+from prefixguard.lint.facts import At, Expr
 from prefixguard.lint.values import NOTHING, Change, FunctionId, Step, Value
+
+
+class Guard(NamedTuple):
+    """A test that stands above the current statement. `kind`: if, while, handler, filter."""
+
+    test: Expr | None
+    kind: str
+    negated: bool = False
 
 
 @dataclass(slots=True)

@@ -111,7 +111,7 @@ _IDS = {"id", "call_id", "tool_call_id", "message_id", "item_id", "toolCallId", 
 
 
 def comprehension(frame: Frame, node: f.Comp) -> Value:
-    from prefixguard.lint.frame import Guard
+    from prefixguard.lint.summary import Guard
 
     kept = dict(frame.env)
     loop = Loop(frame.flow.next_loop(), False, node.at)

@@ -46,7 +46,7 @@ def call(frame: Frame, node: f.Call) -> Value:
 
 def choice(frame: Frame, node: f.Choice) -> Value:
     evaluate(frame, node.test)
-    from prefixguard.lint.frame import Guard
+    from prefixguard.lint.summary import Guard
 
     frame.guards.append(Guard(node.test, "if"))
     then = evaluate(frame, node.then)
