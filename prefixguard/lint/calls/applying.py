@@ -93,7 +93,7 @@ def apply(
 
 def _alone(frame: Frame, function: f.FunctionFacts, arguments: dict[int, Value]) -> bool:
     """Whether a function is given a list of messages that is made for this call, without any history."""
-    from prefixguard.lint import requests
+    from prefixguard.lint.request import turns
 
     offset = 1 if function.owner >= 0 and not function.static and frame.file.family == "typescript" else 0
     for index, param in enumerate(function.params, offset):
@@ -101,7 +101,7 @@ def _alone(frame: Frame, function: f.FunctionFacts, arguments: dict[int, Value])
         if value is None or not frame.is_list_name(param.name) or not isinstance(value.shape, Items):
             continue
         stored = value.place is not None and not value.place[0].startswith("local:")
-        if not stored and not requests.has_history(frame, value):
+        if not stored and not turns.has_history(frame, value):
             return True
     return False
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from prefixguard.lint import facts as f
-from prefixguard.lint import requests, walk
+from prefixguard.lint import walk
 from prefixguard.lint.expressions import members
 from prefixguard.lint.knowledge import SESSION, Hook, Sdk
+from prefixguard.lint.request import chosen, turns
 from prefixguard.lint.sinks import judging
 from prefixguard.lint.summary import Hit, Sink
 from prefixguard.lint.values import (
@@ -75,11 +76,11 @@ def hooked(frame: Frame, key: str, item: f.Function, node: f.Map) -> None:
         value = _each_time(members.attribute(frame, summary.returns, name, item.at))
         sink = Sink(position, "request", frame.file.index, item.at, "", 2, f"`{key}` returns it as `{name}`")
         if position == "messages":
-            requests.messages(frame, sink, value)
+            turns.messages(frame, sink, value)
         elif position in {"system", "tools"}:
             judging.judge(frame, sink, value)
         else:
-            requests.chosen(frame, sink, value, position)
+            chosen.chosen(frame, sink, value, position)
     for index, fields in hook.edits.items():
         for parameter, path, _, value in summary.mutations:
             if parameter == int(index) and path and path[0] in fields and isinstance(value, Value):

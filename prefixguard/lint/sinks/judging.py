@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from prefixguard.lint import facts as f
-from prefixguard.lint import requests, walk
+from prefixguard.lint import walk
 from prefixguard.lint.calls import applying
 from prefixguard.lint.knowledge import PROCESS, SESSION
+from prefixguard.lint.request import chosen, turns
 from prefixguard.lint.summary import Hit, Pending, Sink
 from prefixguard.lint.values import (
     Change,
@@ -200,8 +201,8 @@ def replayed(
     step = frame.step(at, f"given to `{name}`")
     moved = transform(value, lambda change: change if change.key in known else change.step(step))
     if sink.position == "messages":
-        requests.messages(frame, sink, moved, known, pending.depth + 1)
+        turns.messages(frame, sink, moved, known, pending.depth + 1)
     elif sink.position in {"model", "thinking", "tool_choice", "format", "key"}:
-        requests.chosen(frame, sink, moved, sink.position, known)
+        chosen.chosen(frame, sink, moved, sink.position, known)
     else:
         judge(frame, sink, moved, known, pending.depth + 1)

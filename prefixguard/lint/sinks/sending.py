@@ -9,9 +9,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from prefixguard.lint import facts as f
-from prefixguard.lint import requests, walk
+from prefixguard.lint import walk
 from prefixguard.lint.expressions import members
 from prefixguard.lint.knowledge import Sdk, SinkCall
+from prefixguard.lint.request import sent
 from prefixguard.lint.sinks import arguments, frameworks, judging
 from prefixguard.lint.summary import Sink
 from prefixguard.lint.values import (
@@ -117,7 +118,7 @@ def _sent(frame: Frame, node: f.Call, sink: SinkCall, sdk: Sdk, given: list[Any]
         )
     if sink.template is not None:
         template, _ = arguments.argument(frame, given, sink.template)
-        return requests.template(frame, node, sink, template)
+        return sent.template(frame, node, sink, template)
     if sink.chat is not None:
         chat, _ = arguments.argument(frame, given, sink.chat)
         if isinstance(chat.shape, Fields) and not chat.shape.name:
@@ -126,7 +127,7 @@ def _sent(frame: Frame, node: f.Call, sink: SinkCall, sdk: Sdk, given: list[Any]
                     values["messages"] = value
         elif chat.shape is None or isinstance(chat.shape, Items):
             values["messages"] = chat
-    requests.sent(frame, node, sink, sdk.name, values, systems, nodes, given)
+    sent.sent(frame, node, sink, sdk.name, values, systems, nodes, given)
     if sink.built:
         return Value(
             shape=External(f"{sdk.imports[0] if sdk.imports else sdk.name}.{walk.last_name(node.func)}()"),
@@ -185,6 +186,6 @@ def _raw(frame: Frame, node: f.Call, dotted: str, given: list[Any]) -> Value | N
                 ),
                 body,
             )
-        requests.sent(frame, node, spec, "http", values, [values["system"]], {}, given)
+        sent.sent(frame, node, spec, "http", values, [values["system"]], {}, given)
         return Value(origin="reply")
     return None
