@@ -23,6 +23,17 @@ from prefixguard.exchange import Exchange, SessionKey
 from prefixguard.lineage import LEAST_SUMMARY, Lineage, Match, Node
 from prefixguard.meter import Meter
 from prefixguard.options import Options
+from prefixguard.partial import (
+    EVENT,
+    HEAD,
+    PROMPT,
+    THREAD,
+    explained,
+    figures_cost,
+    figures_turn,
+    unseen,
+    without_guesses,
+)
 from prefixguard.prompt import Prompt, Segment
 from prefixguard.recurrence import Facts, facts_of, relabel
 from prefixguard.rulebook import Rulebook
@@ -73,6 +84,8 @@ class Fold:
         self._domains: dict[tuple[object, ...], tuple[Mapping[str, str | None], str]] = {}
         self._summaries: dict[str, list[str]] = defaultdict(list)
         self._openings: dict[tuple[str, str | None, bytes], int] = {}
+        self._named_threads: dict[tuple[str, str], int] = {}
+        self._incomplete: dict[int, tuple[CacheRule, str, bool]] = {}
 
     def step(self, exchange: Exchange) -> Turn:
         """Takes the next exchange and says everything about it. Never raises on odd exchanges."""
@@ -83,17 +96,28 @@ class Fold:
             turn = self._unreadable(index, exchange, usage_of(exchange, None), str(error))
             facts = Facts(False, 0.0)
         else:
-            step = self._prepare(index, exchange, reading)
-            numbers = self._meter.numbers(step)
-            node = step.seen.node
-            thread, summaries = self._threads[node.session, node.thread], self._summaries[node.session]
-            turn = self._describer.describe(step, numbers, thread, summaries, self._recall)
-            facts = facts_of(step.earlier, step.layout, is_break=turn.is_break)
-            if step.answered:
-                self._observe(step, turn)
+            turn, facts = self._read(index, exchange, reading)
         self._turns.append(turn)
         self._facts.append(facts)
         return turn
+
+    def _read(self, index: int, exchange: Exchange, reading: Reading) -> tuple[Turn, Facts]:
+        missing = unseen(exchange.headers)
+        if PROMPT in missing:
+            return self._figures_only(index, exchange, reading), Facts(False, 0.0)
+        step = self._prepare(index, exchange, reading)
+        numbers = self._meter.numbers(step)
+        node = step.seen.node
+        thread, summaries = self._threads[node.session, node.thread], self._summaries[node.session]
+        turn = self._describer.describe(step, numbers, thread, summaries, self._recall)
+        facts = facts_of(step.earlier, step.layout, is_break=turn.is_break)
+        if step.answered:
+            self._observe(step, turn)
+        if missing:
+            turn = without_guesses(turn, missing)
+            if HEAD & set(missing):
+                self._incomplete[index] = step.rule, step.choice.decided_by, _compacted(exchange)
+        return turn, facts
 
     def _unreadable(self, index: int, exchange: Exchange, decoded: DecodedUsage | None, why: str) -> Turn:
         named = session_key(exchange.headers, body_fields(exchange.request, self._keys), self._keys)
@@ -108,9 +132,27 @@ class Fold:
             timing=exchange.timing, cost=Cost(), aborted=exchange.aborted, note=why,
         )  # fmt: skip
 
+    def _figures_only(self, index: int, exchange: Exchange, reading: Reading) -> Turn:
+        """A turn of a record that keeps no prompts: what the server reported, in its session and thread."""
+        decoded = usage_of(exchange, reading)
+        api, model = reading.prompt.api, reading.prompt.model
+        choice = self._choose(exchange, reading.prompt, decoded)
+        self._incomplete[index] = choice.rule, choice.decided_by, _compacted(exchange)
+        named = session_key(exchange.headers, named_fields(reading.body.fields, self._keys), self._keys)
+        key = named or SessionKey("content", "", "figures")
+        self._sessions.setdefault(key.value, key)
+        thread = (key.value, exchange.headers.get(THREAD, ""))
+        if thread not in self._named_threads:
+            self._named_threads[thread] = self._thread_counts.get(key.value, 0)
+            self._thread_counts[key.value] = self._named_threads[thread] + 1
+        cost = figures_cost(self.options, choice.rule, exchange, api, model, decoded, reading.response)
+        place = (key.value, self._named_threads[thread])
+        return figures_turn(index, exchange, place, api, model, decoded, cost)
+
     def _prepare(self, index: int, exchange: Exchange, reading: Reading) -> Step:
         """Finds the parent, lays both prompts out in tokens, and sees where they part."""
         decoded = usage_of(exchange, reading)
+        whole = not HEAD & set(unseen(exchange.headers))
         choice = self._choose(exchange, reading.prompt, decoded)
         rule = choice.rule
         prompt = reading.prompt.in_order(rule.rendered_order)
@@ -130,7 +172,7 @@ class Fold:
         usage = decoded.usage if decoded else None
         layout = lay_out(
             prompt, counter, keyed_parameters(rule, prompt),
-            reported=usage.total if usage and usage.total else None,
+            reported=usage.total if usage and usage.total and whole else None,
             last_scale=self._scales.get(fresh.session, 1.0), earlier=earlier,
         )  # fmt: skip
         self._scales[fresh.session] = layout.scale
@@ -238,7 +280,7 @@ class Fold:
             turns, facts = [self._turns[i] for i in places], [self._facts[i] for i in places]
             for i, turn in zip(places, relabel(turns, facts, chosen, self.options.deliberate), strict=True):
                 found[i] = turn
-        return found
+        return explained(found, self._incomplete, catalogue) if self._incomplete else found
 
     def result(self) -> Analysis:
         """Everything, by session, in the order in which the sessions began."""
@@ -251,6 +293,10 @@ class Fold:
             for name, turns in by_session.items()
         )
         return Analysis(__version__, prices, sessions)
+
+
+def _compacted(exchange: Exchange) -> bool:
+    return exchange.headers.get(EVENT) == "compaction"
 
 
 def _opening_key(node: Node) -> tuple[str, str | None, bytes]:

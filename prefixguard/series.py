@@ -25,16 +25,22 @@ _SLACK = 1024
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one request of a conversation reported. t: seconds, when it was sent."""
+    """What one request of a conversation reported. t: seconds, when it was sent.
+
+    compacted: the record says that the history was summarised right before it.
+    """
 
     t: float
     model: str | None
     usage: Usage
+    compacted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesStep:
-    """One request beside the one before it. expected: cached tokens that an append would have read.
+    """One request beside the one before it.
+
+    expected, least: cached tokens that an append would have read, at most and at least.
 
     verdict: the report against `expected`; "not-reported" for the first request.
     """
@@ -42,6 +48,7 @@ class SeriesStep:
     expected: int
     verdict: Verdict
     finding: Finding | None = None
+    least: int = 0
 
 
 def explain_series(rows: Sequence[Figures], rule: CacheRule, catalogue: Catalogue) -> list[SeriesStep]:
@@ -67,10 +74,10 @@ def _step(
     expected, least = _expected(before.usage, rule)
     read = row.usage.read
     if least <= read <= expected:
-        return SeriesStep(expected, "as-predicted")
+        return SeriesStep(expected, "as-predicted", least=least)
     if read > expected:
-        return SeriesStep(expected, "more")
-    return SeriesStep(expected, "less", _why(before, row, rule, catalogue, lifetime, floors))
+        return SeriesStep(expected, "more", least=least)
+    return SeriesStep(expected, "less", _why(before, row, rule, catalogue, lifetime, floors), least)
 
 
 def _expected(usage: Usage, rule: CacheRule) -> tuple[int, int]:
@@ -95,11 +102,13 @@ def _why(
             evidence=f"its own entry of {read:,} tokens was read" if read else "nothing was cached for it",
             severity="info",
         )  # fmt: skip
-    if row.usage.total < _SHRUNK * before.usage.total:
+    if row.compacted or row.usage.total < _SHRUNK * before.usage.total:
         return catalogue.finding(
             "PG303",
             f"history was replaced: the prompt fell from {before.usage.total:,} to {row.usage.total:,}",
-            evidence=f"the first {read:,} tokens were read", confidence="medium", severity="info",
+            evidence=f"the first {read:,} tokens were read"
+            + ("; the record says that the client compacted its history" if row.compacted else ""),
+            confidence="high" if row.compacted else "medium", severity="info",
         )  # fmt: skip
     limit = lifetime if lifetime is not None else rule.idle
     if limit is not None and gap > limit:

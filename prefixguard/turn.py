@@ -159,6 +159,8 @@ class Turn:
     diagnosis: Diagnosis | None = None
     note: str = ""
     """Why the turn could not be understood, or "" when it could."""
+    unseen: tuple[str, ...] = ()
+    """What its record does not hold: "prompt" (figures only), "system", "tools", "bytes" ..."""
 
     @property
     def is_fault(self) -> bool:

@@ -22,7 +22,7 @@ CORE: tuple[tuple[str, ...], ...] = (
     ("timeline", "shape", "step"),
     ("causes", "measure"),
     ("meter", "verdict", "series"),
-    ("describe",),
+    ("describe", "partial"),
     ("analysis",),
 )
 ABOVE: tuple[tuple[str, ...], ...] = (

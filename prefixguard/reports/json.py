@@ -84,7 +84,8 @@ def turn_to_dict(turn: Turn) -> Json:
     """One entry of `turns`.
 
     `aborted`, `diagnosis` (the server's own), `note` (why a turn could not be
-    understood) and a cost's `estimated` are present only where they say something.
+    understood), `unseen` (what an imported record does not hold) and a cost's
+    `estimated` are present only where they say something.
     """
     result: Json = {
         "index": turn.index,
@@ -121,6 +122,8 @@ def turn_to_dict(turn: Turn) -> Json:
         }
     if turn.note:
         result["note"] = turn.note
+    if turn.unseen:
+        result["unseen"] = list(turn.unseen)
     return result
 
 

@@ -82,11 +82,14 @@ def verdict(session: Session, *, told: bool = False) -> Text:
     told: the sums follow elsewhere, so that the cached share is left out.
     """
     totals = session.totals
+    unseen = _unseen(session)
     faults = totals.breaks - totals.breaks_deliberate
     again = figures.tokens(totals.rebilled_tokens, estimated=figures.is_estimated(session))
     text = Text()
     if faults:
         text.append(figures.plural(faults, "break"), "bold red")
+    elif unseen == "prompt":
+        text.append("Breaks cannot be seen: the record holds figures, no prompts", "yellow")
     else:
         text.append("No break", "green")
     if totals.breaks_deliberate:
@@ -100,9 +103,19 @@ def verdict(session: Session, *, told: bool = False) -> Text:
     if lost := misses(session):
         text.append(f"{figures.plural(lost, 'miss', 'misses')} without a change", "yellow")
         text.append(". ")
+    if unseen and unseen != "prompt":
+        text.append(f"Not in the record, so not judged: {unseen}. ", "yellow")
     if not told:
         text.append(_cached_phrase(totals))
     return text
+
+
+def _unseen(session: Session) -> str:
+    """What an imported record does not hold of a session's prompts: "prompt" for all of it, or a list."""
+    if session.turns and all("prompt" in turn.unseen for turn in session.turns):
+        return "prompt"
+    parts = {part for turn in session.turns for part in turn.unseen if part not in ("order", "bytes")}
+    return ", ".join(sorted(parts))
 
 
 def _cached_phrase(totals: Totals) -> str:
