@@ -12,9 +12,9 @@ import re
 from typing import TYPE_CHECKING
 
 from prefixguard.lint import facts as f
-from prefixguard.lint import statements, storing, walk
+from prefixguard.lint import registry, statements, storing, walk
 from prefixguard.lint.expressions import evaluation
-from prefixguard.lint.history import binding
+from prefixguard.lint.history import by_name
 from prefixguard.lint.sinks import naming
 from prefixguard.lint.summary import Guard, Loop, Summary
 from prefixguard.lint.values import (
@@ -120,7 +120,8 @@ class Frame:
         for name, value in self.summary.writes.items():
             self.summary.writes[name] = transform(value, _leaving)
         naming.returned(self, function)
-        binding.undescribed(self, function)
+        by_name.undescribed(self, function)
+        registry.listed(self, function)
         for fid, scope in self.nested:
             self.flow.summary(fid, scope)
 

@@ -190,6 +190,7 @@ class SinkTable(Dated, frozen=True, forbid_unknown_fields=True):
     lists: tuple[Named, ...] = ()
     rewrites: tuple[Named, ...] = ()
     summaries: tuple[Named, ...] = ()
+    tool_lists: tuple[Named, ...] = ()
 
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -259,6 +260,7 @@ class Knowledge:
         self.lists = [re.compile(n.pattern) for table in tables for n in table.lists]
         self.rewrites = [re.compile(n.pattern) for table in tables for n in table.rewrites]
         self.summaries = [re.compile(n.pattern, re.IGNORECASE) for table in tables for n in table.summaries]
+        self.tool_lists = [re.compile(n.pattern) for table in tables for n in table.tool_lists]
         self.calls: dict[str, list[tuple[str, SinkCall, Sdk]]] = {}
         for sdk in self.sdks:
             for call in sdk.calls:
@@ -297,6 +299,11 @@ class Knowledge:
         """Whether a function's name says that it shortens or rewrites history."""
         plain = snake(name)
         return any(pattern.search(plain) for pattern in self.rewrites)
+
+    def is_tool_list_name(self, name: str) -> bool:
+        """Whether a function's name says that it gives all tools."""
+        plain = snake(name)
+        return any(pattern.search(plain) for pattern in self.tool_lists)
 
     def is_summary_name(self, name: str) -> bool:
         """Whether a name or text speaks of a summary."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from prefixguard.lint import facts as f
 from prefixguard.lint import walk
 from prefixguard.lint.expressions import operators, picking
-from prefixguard.lint.history import binding, slices
+from prefixguard.lint.history import binding, by_name, slices
 from prefixguard.lint.knowledge import TURN
 from prefixguard.lint.sinks import frameworks, naming, varying
 from prefixguard.lint.summary import Guard, Loop
@@ -35,7 +35,7 @@ def _assign(frame: Frame, node: f.Assign) -> None:
         return
     value = frame.value(node.value)
     if isinstance(node.value, f.Call):
-        binding.rewritten_by_name(frame, node, value)
+        by_name.assigned(frame, node, value)
     if node.op != "=":
         target = node.targets[0]
         before = frame.value(target)
@@ -56,6 +56,8 @@ def _assign(frame: Frame, node: f.Assign) -> None:
 
 def _do(frame: Frame, node: f.Do) -> None:
     frame.value(node.value)
+    if isinstance(node.value, f.Call):
+        by_name.done(frame, node.value)
 
 
 def _return(frame: Frame, node: f.Return) -> None:

@@ -1,4 +1,4 @@
-"""Lists of messages put together, bound to names and added to; functions named for rewriting them.
+"""Lists of messages put together, bound to names and added to.
 
 Part of the third step of the linter. What is stored is what will be sent again;
 what is appended to a stored list is safe.
@@ -6,13 +6,11 @@ what is appended to a stored list is safe.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from prefixguard.lint import facts as f
 from prefixguard.lint import walk
 from prefixguard.lint.history import marks, noting
-from prefixguard.lint.knowledge import snake
 from prefixguard.lint.values import (
     Fields,
     Items,
@@ -91,33 +89,6 @@ def iterates(frame: Frame, node: f.Expr, value: Value) -> bool:
     )
 
 
-def rewritten_by_name(frame: Frame, node: f.Assign, value: Value) -> None:
-    """`messages = trim_history(messages)`: what the function is called says that it rewrites history."""
-    call = node.value
-    if not isinstance(call, f.Call) or any(change.edit for change in value.flat()):
-        return
-    name = walk.last_name(call.func)
-    while name in {"list", "tuple"} and len(call.args) == 1 and isinstance(call.args[0].value, f.Call):
-        call = call.args[0].value
-        name = walk.last_name(call.func)
-    if (
-        not name
-        or not frame.knowledge.is_rewrite_name(name)
-        or not frame.is_list_name(walk.last_name(node.targets[0]))
-    ):
-        return
-    if not any(frame.is_list_name(walk.last_name(arg.value)) for arg in call.args):
-        return
-    plain = snake(name)
-    if frame.knowledge.is_summary_name(plain):
-        code = "PG303"
-    elif re.search(r"trim|truncat|window|limit|drop|fit|cap|reduce", plain):
-        code = "PG301"
-    else:
-        code = noting.kind_of(plain, "PG302")
-    noting.note(frame, code, f"`{name}` rewrites the messages", call.at, "event", weak=True)
-
-
 def appended(
     frame: Frame, target: f.Expr, before: Value, value: Value, at: f.At, *, spread: bool = False
 ) -> bool:
@@ -149,42 +120,3 @@ def _mark_safe(frame: Frame, value: Value, depth: int = 0) -> None:
     elif isinstance(shape, Items) and depth < 3:
         for _, part in shape.parts:
             _mark_safe(frame, part, depth + 1)
-
-
-def undescribed(frame: Frame, function: f.FunctionFacts) -> None:
-    """A function whose name says that it rewrites the messages it was given, and that does so in a way not seen here."""  # noqa: E501
-    if frame.edited or not function.name or not frame.knowledge.is_rewrite_name(function.name):
-        return
-    lists = {param.name for param in function.params if frame.is_list_name(param.name)}
-    if not lists:
-        return
-    summary = frame.knowledge.is_summary_name(function.name)
-    for item in walk.inside(function.body):
-        at = None
-        if isinstance(item, f.Assign):
-            target = item.targets[0]
-            base = target.base if isinstance(target, (f.Slice, f.Index)) else None
-            if (isinstance(base, f.Name) and base.name in lists) or (
-                isinstance(target, f.Attr) and frame.loops == [] and target.name.endswith("content")
-            ):
-                at = item.at
-        elif (
-            isinstance(item, f.Call)
-            and isinstance(item.func, f.Attr)
-            and item.func.name in {"clear", "remove", "splice", "append", "push", "extend"}
-        ):
-            named = walk.last_name(item.func.base)
-            if named in lists or frame.is_list_name(named):
-                at = item.at
-        if at is not None:
-            code = "PG303" if summary else noting.kind_of(function.name.lower(), "PG302")
-            at = (function.at[0], function.at[1], function.at[0], function.at[1] + 1) if summary else at
-            noting.note(
-                frame,
-                code,
-                f"`{function.name}` rewrites the messages that it is given",
-                at,
-                "event",
-                weak=True,
-            )
-            return

@@ -35,6 +35,9 @@ def element(frame: Frame, place: tuple[str, ...], key: str, value: Value, at: f.
         noting.touch(frame, place, change)
         return
     if "[<]" not in place and not noting.placed(frame):
+        if noting.about_system(frame) and not any(guard.negated for guard in frame.guards):
+            what = "the system message is replaced in front of a history"
+            noting.note(frame, "PG311", what, at, "event", weak=True)
         return
     words = (
         noting.words_around(frame)

@@ -14,6 +14,7 @@ from prefixguard.lint.expressions import evaluation
 from prefixguard.lint.knowledge import TURN, snake
 from prefixguard.lint.values import (
     Change,
+    Either,
     External,
     Fields,
     Func,
@@ -75,17 +76,33 @@ _RESULTS = ("tool", "result", "output", "observation", "function")
 
 
 def note(
-    frame: Frame, code: str, what: str, at: f.At, guard: str | None = None, *, weak: bool = False
+    frame: Frame,
+    code: str,
+    what: str,
+    at: f.At,
+    guard: str | None = None,
+    *,
+    weak: bool = False,
+    written: f.At | None = None,
 ) -> Change:
-    """An edit, seen here. `weak`: worth a remark even when no request is seen to take the list."""
+    """An edit, seen here. `weak`: worth a remark even when no request is seen to take the list.
+
+    written: where the messages are written, when the edit is shown elsewhere.
+    """
     if guard is None:
         guard = rarely(frame)
     change = frame.change(code, what, at, TURN, edit=True, guard=guard)
     name = frame.function.name if frame.function is not None else ""
     named = bool(name) and (
-        frame.knowledge.is_rewrite_name(name) or (code == "PG301" and _BUILDS.search(snake(name)) is not None)
+        frame.knowledge.is_rewrite_name(name)
+        or frame.knowledge.is_summary_name(name)
+        or (code == "PG301" and _BUILDS.search(snake(name)) is not None)
     )
     frame.edited = True
+    if named and frame.function is not None:
+        change = change.step(frame.step(frame.function.at, f"inside `{name}`"))
+    if written is not None:
+        change = change.step(frame.step(written, "written here"))
     if weak or named:
         frame.flow.edits.setdefault(change.key, (change, frame.file.index, name))
     return change
@@ -158,6 +175,8 @@ def is_list(frame: Frame, node: f.Expr | None, value: Value) -> bool:
     place = value.elements or value.place
     if place is not None and frame.is_list_name(place_name(frame, place)):
         return True
+    if isinstance(value.shape, Either):
+        return any(is_list(frame, None, option) for option in value.shape.options)
     return has_messages(value)
 
 

@@ -122,6 +122,11 @@ def _inserted(
     front = where.const == 0
     for value in values:
         _insert_parts(frame, func.base, base, value, at_front=front)
+    if listed and front and noting.speaks_of_summary(frame, [arg.value for arg in node.args]):
+        what = "a summary is put in front of the messages"
+        change = noting.note(frame, "PG303", what, node.at, noting.rarely(frame) or "event", weak=True)
+        noting.touch(frame, base.place or ("local:" + walk.last_name(func.base),), change)
+        return NOTHING
     if not listed or frame.is_fresh(walk.dotted(func.base)):
         return NOTHING
     if front:
