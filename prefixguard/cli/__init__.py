@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "sessions": "List the recorded sessions.",
     "show": "Explain one turn: where it parted, why, what was billed again, what to do.",
     "report": "Report on recorded sessions.",
+    "ui": "Watch sessions in a browser on this machine, while they are recorded.",
     "analyze": "Analyse exchange logs.",
     "check": "Hold recorded requests to a policy: the gate for a build.",
     "diff": "Compare two sessions, or two turns.",
@@ -31,6 +32,7 @@ COMMANDS: dict[str, str] = {
     "measure": "Ask a recorded session again of a real server: predicted against measured, turn by turn.",
     "doctor": "Ask a running server for its settings and figures, and say what wastes its cache.",
     "kv": "KV memory of a model: bytes per token and sequence, and how many fit a GPU.",
+    "measure-kv": "Measure what fewer bits for keys and values do to memory and to a model's answers.",
     "simulate": "Play recorded sessions or a trace against a KV pool: hit rate, evictions, capacity.",
     "rules": "The catalogue of findings, and the cache rules with their dates and sources.",
 }
@@ -50,7 +52,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"prefixguard.cli.{cmd_name}")
+        module = importlib.import_module(f"prefixguard.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
         return command
 

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from prefixguard.cli.progress import progress_bar
 from prefixguard.reports.text import console
 from prefixguard.rulebook import Rulebook
-
-if TYPE_CHECKING:
-    from prefixguard.engines.demo import Stage
 
 
 @click.command(name="demo")
@@ -41,25 +35,6 @@ def command(store: str | None, model: Path | None, binary: str | None) -> None:
     """
     from prefixguard.engines.demo import play, sheet
 
-    with _progress() as on_stage:
-        demo = play(store, model=model, binary=binary, on_stage=on_stage)
+    with progress_bar() as tell:
+        demo = play(store, model=model, binary=binary, on_stage=lambda at: tell(at.done, at.total, at.doing))
     console().print(sheet(demo, Rulebook()))
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[Stage], None]]:
-    """A bar on a terminal; nothing in a pipe."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def show(stage: Stage) -> None:
-            bar.update(task, completed=stage.done, total=stage.total, description=stage.doing)
-
-        yield show

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from prefixguard.cli.progress import progress_bar
 from prefixguard.errors import InputError
 from prefixguard.importers import open_source
 from prefixguard.reports.measure import measure_page, measure_to_json
@@ -18,7 +16,6 @@ from prefixguard.reports.text import console
 from prefixguard.rulebook import Rulebook
 
 if TYPE_CHECKING:
-    from prefixguard.engines.replay import Progress
     from prefixguard.trial import Trial
 
 
@@ -91,10 +88,10 @@ def command(
     from prefixguard.engines.replay import Bench, bench_for, measure
 
     def trial_of(bench: Bench) -> Trial:
-        with _progress() as on_progress:
+        with progress_bar() as tell:
             return measure(
                 exchanges, bench, rulebook=rulebook, repeat=repeat, warm_up=warm_up,
-                reply_tokens=reply_tokens, on_progress=on_progress,
+                reply_tokens=reply_tokens, on_progress=lambda at: tell(at.done, at.total, at.doing),
             )  # fmt: skip
 
     if server is not None:
@@ -117,23 +114,3 @@ def command(
         click.echo(measure_to_json(trial), nl=False)
     else:
         console().print(measure_page(trial))
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[Progress], None]]:
-    """A bar on a terminal; nothing in a pipe."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def show(stage: Progress) -> None:
-            bar.update(task, completed=stage.done, total=stage.total, description=stage.doing)
-
-        yield show

@@ -32,12 +32,36 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("-sps", "--slot-prompt-similarity", type=float, dest="slot_prompt_similarity")
     parser.add_argument("--slot-save-path", dest="slot_save_path")
     parser.add_argument("--swa-full", action="store_true", default=None, dest="swa_full")
+    parser.add_argument("-ctk", "--cache-type-k", type=_kv_type, dest="cache_type_k")
+    parser.add_argument("-ctv", "--cache-type-v", type=_kv_type, dest="cache_type_v")
+    parser.add_argument("-fa", "--flash-attn", type=_flash, dest="flash_attn_type")
+    parser.add_argument("-lv", "--log-verbosity", type=int, dest="verbosity")
     parser.add_argument("--metrics", action="store_true", default=None, dest="endpoint_metrics")
     parser.add_argument("--jinja", action="store_true", default=None, dest="use_jinja")
     parser.add_argument("--chat-template-file", type=Path)
     return parser.parse_args(arguments)
 
 
+def _kv_type(name: str) -> Any:
+    """A format of keys or values, as ggml numbers it."""
+    import xllamacpp
+
+    if name.lower() not in _KV_TYPES:
+        raise argparse.ArgumentTypeError(f"unsupported cache type {name}")
+    return getattr(xllamacpp.ggml_type, f"GGML_TYPE_{name.upper()}")
+
+
+def _flash(word: str) -> Any:
+    import xllamacpp
+
+    if word not in _FLASH:
+        raise argparse.ArgumentTypeError(f"expected on, off or auto, not {word}")
+    return getattr(xllamacpp.llama_flash_attn_type, f"LLAMA_FLASH_ATTN_TYPE_{_FLASH[word]}")
+
+
+# The server takes any number here, and dies of those that it cannot keep.
+_KV_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
+_FLASH = {"on": "ENABLED", "off": "DISABLED", "auto": "AUTO"}
 _ELSEWHERE = ("model", "host", "threads", "poll", "chat_template_file")
 
 

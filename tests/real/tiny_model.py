@@ -20,7 +20,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 
-EMBEDDING, HEADS, KV_HEADS, LAYERS, FEED_FORWARD, CONTEXT = 64, 4, 2, 2, 128, 8192
+EMBEDDING, HEADS, KV_HEADS, LAYERS, FEED_FORWARD, CONTEXT = 64, 2, 1, 2, 128, 8192
 SPEAKABLE = string.ascii_uppercase + string.digits
 
 IM_START, IM_END = "<|im_start|>", "<|im_end|>"
