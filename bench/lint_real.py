@@ -5,7 +5,7 @@ usage: python bench/lint_real.py PLACES.jsonl CHECKOUTS [--judged FILE.json] [--
 PLACES names places (repository, commit, path, line, label). CHECKOUTS holds one
 folder for each repository and commit, named `owner+name@commit` with the first
 seven digits. Nothing of these repositories is part of this project. A break is
-found when a finding, or a step of its way, stands within two lines of it. A
+found when a finding, or a step of one of its ways, stands within two lines of it. A
 finding at warning or above counts for precision: right when a labelled break is
 found by it, or when it was judged right by reading (`--judged`, one verdict and
 its reason per finding), wrong otherwise.
@@ -149,7 +149,9 @@ def _spots(report: Report, folder: pathlib.Path) -> list[tuple[object, list[tupl
     for finding in report.findings:
         where = [(files[finding.file].path.relative_to(folder).as_posix(), finding.at[0])]
         where.extend(
-            (files[step.file].path.relative_to(folder).as_posix(), step.at[0]) for step in finding.trace
+            (files[step.file].path.relative_to(folder).as_posix(), step.at[0])
+            for way in (finding.trace, *finding.also)
+            for step in way
         )
         out.append((finding, where))
     return out

@@ -24,7 +24,11 @@ CONFIDENCES = ("low", "medium", "high")
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Calls or attributes that give a value which changes. `content`: what an ordered listing still is."""
+    """Calls or attributes that give a value which changes.
+
+    content: what an ordered listing still is. first: the call must be given one
+    of these words as its first argument.
+    """
 
     code: str
     what: str
@@ -35,6 +39,7 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     set: bool = False
     content: str = ""
     confidence: str = "high"
+    first: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.lifetime not in LIFETIMES:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from prefixguard.lint.flow import Flow
 from prefixguard.lint.knowledge import Knowledge
 from prefixguard.lint.project import Project, SourceFile
-from prefixguard.lint.verdict import _WEIGHT, CONFIDENCE, LintFinding, judge
+from prefixguard.lint.verdict import _WEIGHT, CONFIDENCE, LintFinding, judge, with_ways
 
 _shared: tuple[Project, Mapping[str, Knowledge], list[list[SourceFile]]] | None = None
 
@@ -41,8 +41,13 @@ def analysed(
         for finding in findings:
             key = (finding.file, finding.at, finding.code)
             known = best.get(key)
-            if known is None or _rank(finding) > _rank(known):
+            if known is None:
                 best[key] = finding
+                continue
+            first, second = (known, finding) if _rank(known) >= _rank(finding) else (finding, known)
+            best[key] = with_ways(
+                first, (*first.also, *second.also, *((second.trace,) if second.trace else ()))
+            )
     return sorted(best.values(), key=lambda f: (f.file, f.at, f.code)), len(modules), failures
 
 

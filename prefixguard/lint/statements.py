@@ -39,6 +39,9 @@ def _assign(frame: Frame, node: f.Assign) -> None:
     if node.op != "=":
         target = node.targets[0]
         before = frame.value(target)
+        if isinstance(target, f.Name) and value.flat():
+            # What is added is judged by itself: a long text holds more than is kept of it.
+            naming.named(frame, target.name, value, node.at)
         value = operators.augmented(frame, node, before, value)
         if value is before:
             return

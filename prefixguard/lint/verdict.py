@@ -7,6 +7,7 @@ here is the one that `docs/lint.md` publishes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +21,8 @@ from prefixguard.lint.values import Change, Step
 CONFIDENCE: tuple[Confidence, Confidence, Confidence] = ("low", "medium", "high")
 _WEIGHT = {"info": 0, "warning": 1, "error": 2}
 _KINDS = {"request": 4, "built": 3, "name": 2, "message": 1, "function": 0}
+
+MOST_WAYS = 4
 
 EDITS: dict[tuple[str, str], Severity] = {
     ("PG301", ""): "warning",
@@ -67,12 +70,15 @@ class LintFinding:
     what: str
     deliberate: bool = False
     evidence: str = ""
+    also: tuple[tuple[Step, ...], ...] = ()
+    """The shortest way into each other file that the value reaches, at most `MOST_WAYS`."""
     extra: dict[str, Any] = field(default_factory=dict)
 
 
 def judge(flow: Flow) -> list[LintFinding]:
     """All findings of a flow, in the order of file and place."""
-    found: dict[tuple[int, At, str], tuple[LintFinding, tuple[int, int, int]]] = {}
+    found: dict[tuple[int, At, str], tuple[LintFinding, tuple[int, int, int, bool, int]]] = {}
+    ways: dict[tuple[int, At, str], list[tuple[Step, ...]]] = {}
     sent: dict[tuple[int, At, str], set[tuple[int, int]]] = {}
     for hit in flow.hits:
         if hit.sink.kind in {"request", "built"}:
@@ -87,7 +93,11 @@ def judge(flow: Flow) -> list[LintFinding]:
         if made is None:
             continue
         key = (made.file, made.at, made.code)
-        weight = (_WEIGHT[made.severity], _KINDS[hit.sink.kind], hit.confidence)
+        # Of several ways of like weight the shortest on which the value is seen to become text says most.
+        length = -len(hit.trace)
+        weight = (_WEIGHT[made.severity], _KINDS[hit.sink.kind], hit.confidence, _written(hit), length)
+        if hit.trace:
+            ways.setdefault(key, []).append(hit.trace)
         known = found.get(key)
         if known is None or weight > known[1]:
             found[key] = (made, weight)
@@ -95,11 +105,27 @@ def judge(flow: Flow) -> list[LintFinding]:
     for change, _file, name in flow.edits.values():
         if (change.file, change.at) not in reported:
             made = _weak_edit(change, name)
-            found[(made.file, made.at, made.code)] = (made, (0, 0, 0))
-    findings = [finding for finding, _ in found.values()]
+            found[(made.file, made.at, made.code)] = (made, (0, 0, 0, False, 0))
+    findings = [with_ways(finding, ways.get(key, ())) for key, (finding, _) in found.items()]
     findings.extend(_marks(flow))
     findings.extend(_side_requests(flow))
     return sorted(_thinned(findings), key=lambda finding: (finding.file, finding.at, finding.code))
+
+
+def with_ways(finding: LintFinding, ways: Iterable[tuple[Step, ...]]) -> LintFinding:
+    """The finding with the shortest of these ways into each file where its own way does not end."""
+    shown = finding.trace[-1].file if finding.trace else finding.file
+    shortest: dict[int, tuple[Step, ...]] = {}
+    for way in ways:
+        end = way[-1]
+        if end.file == shown:
+            continue
+        known = shortest.get(end.file)
+        if known is None or (len(way), way) < (len(known), known):
+            shortest[end.file] = way
+    if not shortest:
+        return finding
+    return replace(finding, also=tuple(shortest[file] for file in sorted(shortest)[:MOST_WAYS]))
 
 
 def _superseded(hit: Hit, rows: set[tuple[int, int]] | None) -> bool:

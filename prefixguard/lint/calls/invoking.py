@@ -83,6 +83,8 @@ def invoke(frame: Frame, node: f.Call, target: Value, base: Value, given: list[G
         if known is not None:
             return known
     source = frame.knowledge.source(dotted) or frame.knowledge.source_method(dotted)
+    if source is not None and source.first and (not given or given[0][1].const not in source.first):
+        source = None
     if source is not None and not _shadowed(frame, node, name):
         return sourcing.sourced(frame, source, node.at, node, given)
     if isinstance(node.func, f.Attr):

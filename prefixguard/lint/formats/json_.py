@@ -8,6 +8,7 @@ from typing import Any
 from prefixguard.lint.fixes import fix_of
 from prefixguard.lint.formats import rule as rules
 from prefixguard.lint.run import Report, place
+from prefixguard.lint.values import Step
 from prefixguard.lint.verdict import LintFinding
 from prefixguard.rulebook import Rulebook
 
@@ -33,19 +34,25 @@ def entry(report: Report, finding: LintFinding, rulebook: Rulebook) -> dict[str,
         "deliberate": finding.deliberate,
         "evidence": finding.evidence,
         "mend": rules.mend(rulebook, finding),
-        "trace": [
-            {
-                "filename": str(files[step.file].path),
-                "row": step.at[0],
-                "column": place(files[step.file], step.at)[1],
-                "note": step.note,
-            }
-            for step in finding.trace
-        ],
+        "trace": _steps(report, finding.trace),
+        "also": [_steps(report, way) for way in finding.also],
         "fix": fix.as_json() if fix is not None else None,
         "url": rules.url(finding.code),
         **finding.extra,
     }
+
+
+def _steps(report: Report, way: tuple[Step, ...]) -> list[dict[str, Any]]:
+    files = report.project.files
+    return [
+        {
+            "filename": str(files[step.file].path),
+            "row": step.at[0],
+            "column": place(files[step.file], step.at)[1],
+            "note": step.note,
+        }
+        for step in way
+    ]
 
 
 def printed(report: Report, rulebook: Rulebook) -> str:

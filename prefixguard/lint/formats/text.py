@@ -56,6 +56,10 @@ def _finding(report: Report, finding: LintFinding, rulebook: Rulebook) -> list[s
     steps = _way(report, finding)
     if steps:
         out.append("  way:  " + "\n        ".join(steps))
+    files = report.project.files
+    out.extend(
+        f"  also: {files[way[-1].file].path}:{way[-1].at[0]} {way[-1].note}" for way in finding.also[:2]
+    )
     out.append(
         f"  lost: {finding.lost}"
         + (f" (confidence {finding.confidence})" if finding.confidence != "high" else "")

@@ -90,9 +90,7 @@ def undescribed(frame: Frame, function: f.FunctionFacts) -> None:
         return
     code = "PG303" if summary else _code(frame, function.name)
     what = f"`{function.name}` rewrites the messages that it is given"
-    noting.note(
-        frame, code, what, whole if summary else changed, "event", weak=True, written=changed
-    )
+    noting.note(frame, code, what, whole if summary else changed, "event", weak=True, written=changed)
 
 
 def _changed_at(frame: Frame, function: f.FunctionFacts, lists: set[str]) -> f.At | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from prefixguard.lint import facts as f
 from prefixguard.lint import walk
 from prefixguard.lint.calls import applying
-from prefixguard.lint.knowledge import PROCESS, SESSION
+from prefixguard.lint.knowledge import PROCESS, SESSION, TURN
 from prefixguard.lint.request import chosen, turns
 from prefixguard.lint.summary import Hit, Pending, Sink
 from prefixguard.lint.values import (
@@ -35,6 +35,9 @@ _MODEL_WORDS = re.compile(
     rb"|\brole:|system_prompt|systemPrompt|system_message|chat_model|smolagents|crewai|autogen|@ai-sdk|ModelMessage"
 )
 
+
+_PASSING = {"PG101", "PG103", "PG104", "PG105", "PG110"}
+"""What a message of the user must not be made anew with: clocks, ids, counters, chance."""
 
 _STARTERS = {
     "__init__",
@@ -69,8 +72,12 @@ def judge(
 ) -> None:
     """Note each change in a value as a hit; wait for what is not known yet."""
     place = position or sink.position
+    passing = place == "message"
+    place = "history" if passing else place
     for change in value.flat():
         if change.key in known or change.edit:
+            continue
+        if passing and (change.code not in _PASSING or change.lifetime > TURN):
             continue
         made = settled(frame, sink, change)
         if made is None:

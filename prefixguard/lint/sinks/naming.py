@@ -15,6 +15,7 @@ from prefixguard.lint.sinks import judging
 from prefixguard.lint.summary import Sink
 from prefixguard.lint.values import (
     NOTHING,
+    Either,
     External,
     Fields,
     Func,
@@ -28,6 +29,9 @@ from prefixguard.lint.values import (
 
 if TYPE_CHECKING:
     from prefixguard.lint.frame import Frame
+
+_TAIL = 40
+"""Characters of known text that are more than the end of a tag."""
 
 
 def named(
@@ -132,6 +136,8 @@ def built(frame: Frame, node: f.Map, made: Value) -> None:
     if role is not None:
         if role.const in {"assistant", "model"}:
             echoes.echoed(frame, node)
+        else:
+            _ahead_of_text(frame, node.at, entries.get("content") or NOTHING)
         return
     echoes.rewritten_arguments(frame, node)
     for key, value in entries.items():
@@ -147,6 +153,25 @@ def built(frame: Frame, node: f.Map, made: Value) -> None:
         at = next((item.at for k, item in node.entries if isinstance(k, f.Lit) and k.value == key), node.at)
         sink = Sink(known.position, "name", frame.file.index, at, "", 1, f"is put under `{key}`")
         judging.judge(frame, sink, judging.called(frame, value, at))
+
+
+def _ahead_of_text(frame: Frame, at: f.At, content: Value) -> None:
+    """A clock or a counter in a message, with other text behind it: a remark.
+
+    It does no harm in a message that is stored as it was sent. In one that is
+    made anew for each request it parts the prompt where it stands.
+    """
+    if isinstance(content.shape, Either):
+        for option in content.shape.options:
+            _ahead_of_text(frame, at, option)
+    if not isinstance(content.shape, Words):
+        return
+    parts = content.shape.parts
+    last = max((i for i, part in enumerate(parts) if not part.plain or part.size >= _TAIL), default=0)
+    front = mixed(parts[:last])
+    if not front.plain:
+        sink = Sink("message", "message", frame.file.index, at, "", 0, "stands ahead of a message's text")
+        judging.judge(frame, sink, front)
 
 
 def _request_like(entries: dict[str, Value]) -> bool:
@@ -169,6 +194,8 @@ def constructed(frame: Frame, node: f.Call, dotted: str, made: Value) -> None:
         role = entries.get("role") or entries.get("0") or NOTHING
         word = role.const if isinstance(role.const, str) else _enum_word(role)
         if word not in {"system", "developer"}:
+            if not last.startswith(("AI", "Assistant", "Tool")) and "Message" in last:
+                _ahead_of_text(frame, node.at, entries.get("content") or entries.get("0") or NOTHING)
             return
         content = entries.get("content") or entries.get("1") or entries.get("text") or NOTHING
     else:
