@@ -28,7 +28,7 @@ CORE: tuple[tuple[str, ...], ...] = (
 ABOVE: tuple[tuple[str, ...], ...] = (
     ("blame", "gate", "gateway", "configuration", "kv"),
     ("baseline", "simulate", "modelfiles", "trial", "checkup"),
-    ("store", "reports", "importers", "proxy", "engines", "lint", "testing"),
+    ("store", "reports", "importers", "proxy", "engines", "lint", "testing", "ui"),
     ("cli",),
 )
 FLOORS = CORE + ABOVE
@@ -40,6 +40,7 @@ DOORS: dict[str, set[str]] = {
     "engines": {"store", "proxy", "reports"},
     "lint": {"importers", "reports"},
     "testing": {"importers", "reports"},
+    "ui": {"importers", "reports", "store"},
 }
 HEIGHT = {unit: floor for floor, units in enumerate(FLOORS) for unit in units}
 

@@ -9,12 +9,12 @@ import click
 
 from prefixguard import configuration
 from prefixguard.analysis import Options, analyze
+from prefixguard.cli.sources import chat_template_of
 from prefixguard.costs import ListPricer, PriceTable
 from prefixguard.errors import InputError
 from prefixguard.exchange import Exchange
 from prefixguard.gateway import compare_taps
 from prefixguard.importers import open_source
-from prefixguard.rendering.template import ChatTemplate
 from prefixguard.reports.json import to_json
 from prefixguard.reports.text import console, render_report
 from prefixguard.rulebook import Rulebook, read_table
@@ -66,7 +66,7 @@ def command(
     contract = read_table(Path(settings.prices), PriceTable) if settings.prices else None
     options = Options(
         server=server or settings.server,
-        template=_template(chat_template),
+        template=chat_template_of(chat_template),
         tokenizer=FileTokenizer(tokenizer) if tokenizer and not _is_url(tokenizer) else None,
         deliberate=frozenset(settings.deliberate),
         pricer=ListPricer(rulebook.tables("prices", PriceTable), contract),
@@ -84,15 +84,6 @@ def command(
         click.echo(to_json(whole))
     else:
         console().print(render_report(whole, rulebook.findings, every_turn=every_turn))
-
-
-def _template(path: Path | None) -> ChatTemplate | None:
-    if path is None:
-        return None
-    try:
-        return ChatTemplate(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _is_url(text: str) -> bool:

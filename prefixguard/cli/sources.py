@@ -23,6 +23,7 @@ from prefixguard.costs import ListPricer, PriceTable
 from prefixguard.errors import InputError
 from prefixguard.exchange import Exchange
 from prefixguard.importers import open_source
+from prefixguard.rendering.template import ChatTemplate
 from prefixguard.reports.text import console
 from prefixguard.rulebook import Rulebook, read_table
 from prefixguard.store import LAST
@@ -62,13 +63,7 @@ def analysed(
     source code to find the lines in that made the breaks.
     """
     rulebook = Rulebook()
-    settings = configuration.read(configuration.find(Path.cwd()))
-    contract = read_table(Path(settings.prices), PriceTable) if settings.prices else None
-    options = Options(
-        server=server or settings.server,
-        deliberate=frozenset(settings.deliberate),
-        pricer=ListPricer(rulebook.tables("prices", PriceTable), contract),
-    )
+    options = standing_options(rulebook, server)
     results = [analyze(_tracked(open_source(name, store)), rulebook, options) for name in names or (LAST,)]
     sessions = tuple(session for result in results for session in result.sessions)
     whole = Analysis(results[0].version, results[0].prices, sessions)
@@ -77,6 +72,27 @@ def analysed(
     from prefixguard.lint.index import source_index
 
     return with_sources(whole, source_index(code))
+
+
+def standing_options(rulebook: Rulebook, server: str | None) -> Options:
+    """The options of an analysis as the project's configuration has them. server: goes before it."""
+    settings = configuration.read(configuration.find(Path.cwd()))
+    contract = read_table(Path(settings.prices), PriceTable) if settings.prices else None
+    return Options(
+        server=server or settings.server,
+        deliberate=frozenset(settings.deliberate),
+        pricer=ListPricer(rulebook.tables("prices", PriceTable), contract),
+    )
+
+
+def chat_template_of(path: Path | None) -> ChatTemplate | None:
+    """The chat template in a file; None for None. Raises InputError."""
+    if path is None:
+        return None
+    try:
+        return ChatTemplate(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _tracked(exchanges: list[Exchange]) -> Iterator[Exchange] | list[Exchange]:

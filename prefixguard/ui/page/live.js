@@ -1,0 +1,95 @@
+// The entry of the live pages: the key, the source, what only these pages have.
+
+import { el, put } from "/page/dom.js";
+import { start } from "/page/page.js";
+import { openComparison } from "./compare.js";
+import { liveSource } from "./source.js";
+
+const NAME = "prefixguard-ui-key";
+const QUIET = 5_000; // milliseconds between things said aloud
+
+let key = keyOf(location.hash);
+if (key) {
+  // The address is seen over shoulders and kept in histories.
+  history.replaceState(null, "", "#/");
+  keep(key);
+} else {
+  key = kept();
+}
+addEventListener("hashchange", () => {
+  // The printed address, opened once more in this very tab.
+  const found = keyOf(location.hash);
+  if (!found) return;
+  keep(found);
+  location.replace("#/");
+  location.reload();
+});
+
+function keyOf(hash) {
+  return /^#key=([\w-]+)$/.exec(hash)?.[1] ?? "";
+}
+
+function kept() {
+  try {
+    return localStorage.getItem(NAME) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+function keep(value) {
+  try {
+    localStorage.setItem(NAME, value);
+  } catch {
+    // Then each page needs the printed address.
+  }
+}
+
+const spoken = el("div", { class: "spoken", role: "status" });
+let waitingToSay = "";
+let quiet = null;
+
+/** Says it to those who listen to the page; what comes too fast is said once, the newest of it. */
+function announce(text) {
+  waitingToSay = text;
+  if (quiet) return;
+  put(spoken, text);
+  waitingToSay = "";
+  quiet = setTimeout(() => {
+    quiet = null;
+    if (waitingToSay) announce(waitingToSay);
+  }, QUIET);
+}
+
+const notice = el("div", { class: "notice" });
+
+function noticed({ waiting, trouble, record }) {
+  const said = [];
+  if (trouble) said.push(el("p", { class: "note bad" }, trouble));
+  if (waiting) said.push(el("p", { class: "note" }, `${waiting} recorded session${waiting === 1 ? " is" : "s are"} still being read.`));
+  if (notice.dataset.said !== JSON.stringify([waiting, trouble])) put(notice, said);
+  notice.dataset.said = JSON.stringify([waiting, trouble]);
+  notice.dataset.record = record;
+}
+
+/** What a page without sessions says. */
+function empty() {
+  return el("div", { class: "empty" },
+    el("h2", null, "Nothing is recorded yet"),
+    el("p", null, "Sessions appear here as they are recorded. Start an agent behind the recording proxy:"),
+    el("pre", null, "prefixguard run -- my-agent"),
+    el("p", null, "or start the proxy and point the agent's base URL at it:"),
+    el("pre", null, "prefixguard proxy"),
+    el("p", { class: "dim" }, `Watching ${notice.dataset.record ?? "the record"}.`));
+}
+
+const root = document.getElementById("page");
+const source = liveSource({ key: () => key, announce, noticed });
+document.body.append(spoken);
+start(root, source, {
+  routes: [{ pattern: /^compare(?:\/([\w.-]+)\/([\w.-]+))?$/, title: "Compare", open: openComparison }],
+  actions: [{ label: "Compare", hash: "#/compare" }],
+  empty,
+  note: () => notice,
+  footer: "Watching the record on this machine; nothing leaves it.",
+});
