@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal
 
 from rapidfuzz.distance import LCSseq
@@ -31,9 +32,9 @@ LEAST_OVERLAP = 32
 LEAST_QUOTED = 256
 LEAST_SUMMARY = 120
 """Characters of a reply that must stand in a new message to show that it is a summary."""
+_alike = attrgetter("alike")
 _POSTINGS = 64
 _CANDIDATES = 24
-_FEW = 16
 
 
 @dataclass(slots=True, eq=False)
@@ -58,19 +59,20 @@ class Node:
     _alikes: tuple[bytes, ...] | None = None
     _extended: tuple[bytes, ...] | None = None
     _weights: tuple[int, ...] | None = None
+    _reply_weights: tuple[int, ...] | None = None
 
     @property
     def history(self) -> tuple[bytes, ...]:
         """Exact identities of the history."""
         if self._history is None:
-            self._history = tuple([s.exact for _, s in self.prompt.history])
+            self._history = self.prompt.exacts[self.prompt.head_length :]  # history comes last in every order
         return self._history
 
     @property
     def alikes(self) -> tuple[bytes, ...]:
         """Alike identities of the history."""
         if self._alikes is None:
-            self._alikes = tuple([s.alike for _, s in self.prompt.history])
+            self._alikes = tuple(map(_alike, self.prompt.segments[self.prompt.head_length :]))
         return self._alikes
 
     @property
@@ -89,10 +91,21 @@ class Node:
             self._weights = tuple(self.counter.segments(segments, self.history))
         return self._weights
 
+    def weigh_beside(self, other: Node) -> None:
+        """Takes the weights of the history that `other` has too from there, instead of asking for each."""
+        known = other._weights
+        if known is None or other.counter is not self.counter:
+            return
+        common = common_length(other.history, self.history)
+        new = self.prompt.segments[self.prompt.head_length + common :]
+        self._weights = (*known[:common], *self.counter.segments(new, self.history[common:]))
+
     @property
     def reply_weights(self) -> tuple[int, ...]:
         """Tokens of the reply's segments."""
-        return tuple(self.counter.segments(self.reply))
+        if self._reply_weights is None:
+            self._reply_weights = tuple(self.counter.segments(self.reply))
+        return self._reply_weights
 
     @property
     def size(self) -> int:
@@ -101,7 +114,7 @@ class Node:
 
     def pack(self) -> None:
         """Drops what was derived."""
-        self._history = self._alikes = self._extended = self._weights = None
+        self._history = self._alikes = self._extended = self._weights = self._reply_weights = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +147,9 @@ class Lineage:
             match = self._judge(node, fresh)
             overlap, complete = (match.overlap, match.complete) if match else (0, False)
             return Match(node, "linked", True, overlap, complete, match.prefix if match else 0)
+        latest = self._recent.get(fresh.scope)
+        if latest:
+            fresh.weigh_beside(latest[-1])
         match = self._best(fresh, fresh.scope)
         if match is None and fresh.keyed:
             match = self._best(fresh, fresh.pool, only=("echo", "prefix", "raw", "retry"))
@@ -276,7 +292,7 @@ class Lineage:
         known = common_length(before, node.extended)
         new = node.extended[known:]
         weights = (node.weights + node.reply_weights)[known:]
-        old = before if len(new) < _FEW else frozenset(before)
+        old = frozenset(before) if len(new) > 1 else before
         fresh = [a for a, w in zip(new, weights, strict=True) if w >= LEAST_KEY_TOKENS and a not in old]
         for scope in {node.scope, node.pool}:
             _post(self._postings.setdefault(scope, {}), fresh, node)
@@ -329,13 +345,11 @@ def _opens_anew(node: Node, fresh: Node) -> bool:
 def _echoed(node: Node, fresh: Node, overlap: int) -> bool:
     """Whether the reply that `node` got stands in the new history."""
     if node.reply:
-        there = fresh.alikes
-        if any(
-            weight >= LEAST_KEY_TOKENS and s.alike in there
-            for s, weight in zip(node.reply, node.reply_weights, strict=True)
-        ):
+        there, n = fresh.alikes, len(node.prompt.history)
+        weights = zip(node.reply, node.reply_weights, strict=True)
+        telling = {segment.alike for segment, weight in weights if weight >= LEAST_KEY_TOKENS}
+        if not telling.isdisjoint(there[n:]) or not telling.isdisjoint(there[:n]):
             return True
-        n = len(node.prompt.history)
         small = all(weight < LEAST_KEY_TOKENS for weight in node.reply_weights)
         in_place = small and fresh.alikes[n : n + len(node.reply)] == node.extended[n:]
         # "ok" in the same place of another talk is no echo: what came before it must be there as well.

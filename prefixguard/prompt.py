@@ -12,15 +12,23 @@ so that comparing two turns of a long session costs what is new in them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from operator import attrgetter, itemgetter
 from typing import Literal
+
+import msgspec
 
 type Group = Literal["tools", "head", "history"]
 type Role = Literal["system", "user", "assistant", "tool"]
 type Shape = Literal["string", "blocks", "object"]
 type Order = tuple[Group, Group, Group]
+
+# A session asks these of every segment of every turn; these calls are twice as fast as a comprehension.
+_segment: Callable[[tuple[str, Segment]], Segment] = itemgetter(1)
+_exact: Callable[[Segment], bytes] = attrgetter("exact")
 
 TOOLS_FIRST: Order = ("tools", "head", "history")
 HEAD_FIRST: Order = ("head", "tools", "history")
@@ -49,8 +57,7 @@ class Mark:
     ttl: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Segment:
+class Segment(msgspec.Struct, frozen=True, eq=False, gc=False):
     """An atom of a prompt. Compare by `exact` or `alike`, never by `==`.
 
     pointer: JSON Pointer relative to the element that holds the segment.
@@ -123,6 +130,22 @@ class Prompt:
     stream: bool = False
     raw: bool = False
 
+    def continues(self, earlier: Prompt, history: int) -> None:
+        """Derives the identities from `earlier`, whose first `history` entries of history are this one's too.
+
+        It changes nothing but the work: only the segments behind them are looked at.
+        """
+        derived, own = earlier.__dict__, self.__dict__
+        if "segments" not in derived or "exacts" not in derived:
+            return
+        if self.tools is not earlier.tools or self.head is not earlier.head:
+            return
+        if self.history[history - 1] is not earlier.history[history - 1]:
+            return  # what follows has put a breakpoint on it
+        shared = self.head_length + history
+        own["segments"] = (*derived["segments"][:shared], *map(_segment, self.history[history:]))
+        own["exacts"] = (*derived["exacts"][:shared], *map(_exact, own["segments"][shared:]))
+
     def in_order(self, order: Order) -> Prompt:
         """The same prompt, laid out in another order."""
         if order == self.order:
@@ -141,12 +164,12 @@ class Prompt:
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
         """The segments in rendered order."""
-        return tuple([segment for _, segment in self.entries])
+        return tuple(map(_segment, self.entries))
 
     @cached_property
     def exacts(self) -> tuple[bytes, ...]:
         """The exact identities in rendered order."""
-        return tuple([segment.exact for _, segment in self.entries])
+        return tuple(map(_exact, self.segments))
 
     @cached_property
     def head_length(self) -> int:

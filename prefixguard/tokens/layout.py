@@ -10,11 +10,14 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import attrgetter
 
 from xxhash import xxh3_128, xxh3_128_digest
 
 from prefixguard.prompt import Mark, Parameter, Prompt
 from prefixguard.tokens.counter import Counter
+
+_mark = attrgetter("mark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class Layout:
 
     def __init__(
         self, prompt: Prompt, counter: Counter, keyed: KeyedParameters, scale: float,
-        counts: tuple[int, ...], chain: list[bytes], ends: Sequence[int],
+        counts: tuple[int, ...], chain: list[bytes], ends: array[int],
     ) -> None:  # fmt: skip
         self.prompt = prompt
         self.counter = counter
@@ -51,7 +54,7 @@ class Layout:
         self.size = 6 * len(counts)
         self._counts: tuple[int, ...] | None = counts
         self._chain: list[bytes] | None = chain
-        self._ends: Sequence[int] | None = ends
+        self._ends: array[int] | None = ends
         self.total = ends[-1]
 
     @property
@@ -62,7 +65,7 @@ class Layout:
         return self._counts
 
     @property
-    def ends(self) -> Sequence[int]:
+    def ends(self) -> array[int]:
         """n + 1 ints, ends[i] tokens before segment i, scaled."""
         if self._ends is None:
             self._ends = _scaled_ends(self.counts, self.scale)
@@ -107,7 +110,7 @@ def lay_out(
         ratio = reported / estimated
         scale = ratio if 0.4 <= ratio <= 2.5 else last_scale
     if earlier is not None and common and scale == earlier.scale == 1.0 and earlier.counter is counter:
-        ends = array("q", earlier.ends[:common])
+        ends = earlier.ends[:common]
         ends.extend(accumulate(counts[common:], initial=earlier.ends[common]))
     else:
         ends = _scaled_ends(counts, scale)
@@ -190,7 +193,10 @@ def _parameters_digest(parameters: tuple[Parameter, ...]) -> bytes:
 
 
 def _marks(prompt: Prompt) -> tuple[tuple[int, Mark], ...]:
-    found = [(i + 1, s.mark) for i, s in enumerate(prompt.segments) if s.mark is not None]
+    marks: list[Mark | None] = list(map(_mark, prompt.segments))
+    found = []
+    if marks.count(None) < len(marks):
+        found = [(i, mark) for i, mark in enumerate(marks, start=1) if mark is not None]
     if prompt.automatic_mark is not None and prompt.segments:
         found.append((len(prompt.segments), prompt.automatic_mark))
     return tuple(found)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from prefixguard.prompt import Mark, Role, Segment
 from prefixguard.wire.blocks import string

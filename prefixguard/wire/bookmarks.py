@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 from xxhash import xxh3_128, xxh3_128_digest
 
-from prefixguard.prompt import Segment
+from prefixguard.prompt import Prompt, Segment
 from prefixguard.wire.blocks import Body
 
 type _Entry = tuple[str, Segment]
@@ -40,15 +40,16 @@ class Place:
     entries: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What is remembered of one body: the fields before its history, and the history's entries."""
+@dataclass(slots=True)
+class Told:
+    """What is remembered of one body: the fields before its history, its history's entries, its prompt."""
 
     fields: dict[str, msgspec.Raw]
     name: str
     format: str
     entries: Sequence[_Entry]
     places: tuple[Place, ...]
+    prompt: Prompt | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Resumed:
     """A body of which only what follows `place` was scanned: its history holds the new elements alone."""
 
     body: Body
-    told: _Told
+    told: Told
     place: Place
 
 
@@ -65,7 +66,7 @@ class Bookmarks:
 
     def __init__(self, most: int = 128) -> None:
         self._most = most
-        self._told: dict[int, _Told] = {}
+        self._told: dict[int, Told] = {}
         self._copies: dict[bytes, msgspec.Raw] = {}
 
     def _copy(self, value: msgspec.Raw) -> msgspec.Raw:
@@ -94,8 +95,8 @@ class Bookmarks:
     def keep(
         self, raw: bytes, body: Body, format_: str, name: str, entries: Sequence[_Entry],
         elements: Sequence[msgspec.Raw], sizes: Sequence[int], resumed: Resumed | None,
-    ) -> None:  # fmt: skip
-        """Sets bookmarks in a body that was read.
+    ) -> Told | None:  # fmt: skip
+        """Sets bookmarks in a body that was read. None where none can be set.
 
         elements: those scanned, all of the history or what followed `resumed`.
         sizes: how many entries each of them became.
@@ -105,7 +106,7 @@ class Bookmarks:
         else:
             at = _locate(raw, body, name)
             if at is None:
-                return
+                return None
             fields = {n: self._copy(value) for n, value in _before(body, name)}
             start = Place(at, b"", b"", xxh3_128(memoryview(raw)[:at]), 0, 0)
         places = _places(raw, start, elements, sizes)
@@ -113,14 +114,15 @@ class Bookmarks:
         known = {place.offset for place in places}
         places += tuple([p for p in old if p.offset <= start.offset and p.offset not in known])
         if not places:
-            return
-        told = _Told(fields, name, format_, entries, places[: len(_BEHIND)])
+            return None
+        told = Told(fields, name, format_, entries, places[: len(_BEHIND)])
         self._told[id(told)] = told
         if len(self._told) > self._most:
             del self._told[next(iter(self._told))]
+        return told
 
 
-def _read_on(raw: bytes, told: _Told, place: Place) -> Resumed | None:
+def _read_on(raw: bytes, told: Told, place: Place) -> Resumed | None:
     rest = raw[place.offset :].lstrip(_SPACE)
     if rest[:1] == b",":
         rest = rest[1:].lstrip(_SPACE)

@@ -7,18 +7,19 @@ costs a scan of its bytes and the reading of what is new.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from xxhash import xxh3_128_digest
 
 from prefixguard.exchange import Exchange
 from prefixguard.prompt import TOOLS_FIRST, Mark, Parameter, Prompt, Segment
 from prefixguard.wire import blocks
 from prefixguard.wire.blocks import Body
-from prefixguard.wire.bookmarks import Bookmarks, Resumed
+from prefixguard.wire.bookmarks import Bookmarks, Resumed, Told
 from prefixguard.wire.detect import detect, is_side_traffic, model_in_path
 from prefixguard.wire.format import ElementList, Format, Segments
 
@@ -27,6 +28,7 @@ type _Entries = list[_Entry]
 
 _MODEL = ("model",)
 _SHARED_GROUPS = 4096
+_WHOLE_LISTS = 256
 
 
 class UnreadableError(ValueError):
@@ -106,6 +108,7 @@ class Decoder:
         self._before: dict[Callable[[Any], Any], dict[bytes, _Element]] = {}
         self._settings: dict[tuple[Parameter, ...], tuple[Parameter, ...]] = {}
         self._groups: dict[tuple[_Entry, ...], tuple[_Entry, ...]] = {}
+        self._whole: dict[tuple[ElementList, str, bytes], tuple[_Entry, ...]] = {}
         self._bases: dict[str, list[str]] = {}
         self._bookmarks = Bookmarks()
         self._latest = _Latest()
@@ -165,13 +168,14 @@ class Decoder:
     def _prompt(self, exchange: Exchange, format_: Format, body: Body, resumed: Resumed | None) -> Prompt:
         tools = self._lists(body, format_.tools)
         head = self._lists(body, format_.head)
-        history = self._history(exchange, format_, body, resumed)
+        history, told = self._history(exchange, format_, body, resumed)
+        leading = 0
         if format_.leading_head:
-            n = next((i for i, (_, s) in enumerate(history) if s.role != "system"), len(history))
-            head, history = head + history[:n], history[n:]
+            leading = next((i for i, (_, s) in enumerate(history) if s.role != "system"), len(history))
+            head, history = head + history[:leading], history[leading:]
         names = _MODEL + self._parameters.get(format_.name, ()) + self._parameters.get("*", ())
         link = format_.link(body) if format_.link else None
-        return Prompt(
+        prompt = Prompt(
             api=format_.name,
             model=body.text("model") or model_in_path(exchange.path),
             tools=self._shared(tools),
@@ -184,23 +188,30 @@ class Decoder:
             stream=body.get("stream") is True or "stream" in exchange.path.lower(),
             raw=format_.raw,
         )
+        if resumed is not None and resumed.told.prompt is not None and resumed.place.entries > leading:
+            prompt.continues(resumed.told.prompt, resumed.place.entries - leading)
+        if told is not None:
+            told.prompt = prompt
+        return prompt
 
-    def _history(self, exchange: Exchange, format_: Format, body: Body, resumed: Resumed | None) -> _Entries:
+    def _history(
+        self, exchange: Exchange, format_: Format, body: Body, resumed: Resumed | None
+    ) -> tuple[_Entries, Told | None]:
         """The history's entries; of a resumed body, those known and those of the elements behind them."""
         (element_list,) = format_.history
         elements = body.elements(element_list.name) if element_list.name in body.fields else None
         if elements is None:
-            return self._lists(body, format_.history)
+            return self._lists(body, format_.history), None
         found: _Entries = []
         first = 0
         if resumed is not None:
             found = list(resumed.told.entries[: resumed.place.entries])
             first = resumed.place.elements
         sizes = self._elements(found, elements, f"/{element_list.name}", element_list, first)
-        self._bookmarks.keep(
+        told = self._bookmarks.keep(
             exchange.request, body, format_.name, element_list.name, tuple(found), elements, sizes, resumed
         )
-        return found
+        return found, told
 
     def _lists(self, body: Body, lists: tuple[ElementList, ...]) -> _Entries:
         found: _Entries = []
@@ -215,12 +226,21 @@ class Decoder:
                 found += self._list(body, top, f"/{top}", element_list)
         return found
 
-    def _list(self, body: Body, name: str, pointer: str, element_list: ElementList) -> _Entries:
+    def _list(self, body: Body, name: str, pointer: str, element_list: ElementList) -> Sequence[_Entry]:
+        """The entries of a list; one that comes again as it was is not split into its elements."""
+        key = (element_list, pointer, xxh3_128_digest(memoryview(body.fields[name])))
+        known = self._whole.get(key)
+        if known is not None:
+            return known
+        found: _Entries = []
         elements = body.elements(name)
         if elements is None:
-            return self._single(body.get(name), pointer, element_list)
-        found: _Entries = []
-        self._elements(found, elements, pointer, element_list)
+            found = self._single(body.get(name), pointer, element_list)
+        else:
+            self._elements(found, elements, pointer, element_list)
+        if len(self._whole) >= _WHOLE_LISTS:
+            self._whole.clear()
+        self._whole[key] = tuple(found)
         return found
 
     def _elements(
