@@ -22,7 +22,7 @@ def names() -> list[str]:
     return [
         m.name
         for m in pkgutil.iter_modules([str(folder)])
-        if not m.name.startswith("_") and "\ndef run(" in (folder / f"{m.name}.py").read_text()
+        if not (m.ispkg or m.name.startswith("_")) and "\ndef run(" in (folder / f"{m.name}.py").read_text()
     ]
 
 
