@@ -342,5 +342,19 @@ def _resolved(parent: Node, prompt: Prompt) -> Prompt:
     """A prompt whose start lives in an earlier response: the history there, its reply, then what is new."""
     if prompt.link is None or prompt.link.kind == "diagnostics":
         return prompt
-    carried = (*parent.prompt.history, *(("", segment) for segment in parent.reply))
-    return replace(prompt, history=(*carried, *prompt.history))
+    # Of the head only what stood in the list of input is carried on; the rest is sent each time.
+    own, new = _by_place(prompt.head)
+    _, carried = _by_place(parent.prompt.head)
+    said = (*parent.prompt.history, *(("", segment) for segment in parent.reply))
+    if not said:  # a request that only warmed the server up: the head goes on
+        return replace(prompt, head=(*own, *carried, *new))
+    return replace(prompt, head=(*own, *carried), history=(*said, *new, *prompt.history))
+
+
+type _Entries = tuple[tuple[str, Segment], ...]
+
+
+def _by_place(head: _Entries) -> tuple[_Entries, _Entries]:
+    """The entries of a head that stand in a field of their own, and those that open the list of input."""
+    own = tuple(entry for entry in head if entry[0].startswith("/instructions"))
+    return own, tuple(entry for entry in head if not entry[0].startswith("/instructions"))

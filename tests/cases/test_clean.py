@@ -437,6 +437,47 @@ def test_chain_by_previous_response_id() -> None:
     assert [t.parent for t in turns] == [None, 0, 1, 2, 3]
 
 
+def item(role: str, words: str) -> dict[str, Any]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return {"type": "message", "role": role, "content": [{"type": kind, "text": words}]}
+
+
+def test_a_chain_whose_system_text_is_an_item() -> None:
+    """As codex does it in a WebSocket: a warm-up with the system text alone, then only what is new.
+
+    After a restart the whole input is sent once more, behind another warm-up.
+    """
+    said = [item("developer", HEAD), item("developer", prose("the rules", 60)), item("user", "Begin.")]
+    turns: list[tuple[list[Any], int | None]] = [(said[:1], None), (said[1:], 0)]
+    turns += [([item("user", prose(f"more {n}", 20))], n + 1) for n in range(3)]
+    whole = said[1:]
+    for n, (new, _) in enumerate(turns[2:]):
+        whole = [*whole, item("assistant", prose(f"answer {n + 1}", 10)), *new]
+    turns += [(said[:1], None), (whole, 5), ([item("user", "The end.")], 6)]
+    log = []
+    for n, (new, previous) in enumerate(turns):
+        body: dict[str, Any] = {"type": "response.create", "model": "gpt-5.2-codex", "input": new}
+        body |= {"generate": False} if previous is None else {"previous_response_id": f"resp_{previous}"}
+        output = [] if previous is None else [item("assistant", prose(f"answer {n}", 10))]
+        response = {"object": "response", "id": f"resp_{n}", "status": "completed", "output": output}
+        log.append(
+            Exchange(
+                float(n),
+                "/v1/responses",
+                json.dumps(body).encode(),
+                {"session-id": "s"},
+                response=json.dumps(response).encode(),
+                status=200,
+                transport="websocket",
+            )
+        )
+    found = analysed(log)
+    silent(found)
+    assert [t.shape for t in found] == ["first", *["append"] * 4, "retry", "append", "append"]
+    # The link stands for what was sent whole after the restart.
+    assert found[4].tokens.prompt == found[6].tokens.prompt
+
+
 def test_conversation_ids() -> None:
     agent = Talk("openai-responses", system=[HEAD])
     for n in range(4):
