@@ -14,7 +14,7 @@ import click
 from prefixguard.errors import InputError
 from prefixguard.proxy.agents import plan_run, read_agents
 from prefixguard.proxy.live import Tally, ending
-from prefixguard.proxy.options import named_targets, need_mitmproxy, proxy_folder
+from prefixguard.proxy.options import host_and_port, named_targets, need_mitmproxy, proxy_folder
 from prefixguard.proxy.settings import Settings, start_recorder
 from prefixguard.proxy.upstreams import parse_target, read_upstreams
 
@@ -38,6 +38,11 @@ _REPORTED_SESSIONS = 3
     type=click.Choice(["base-url", "forward"]),
     help="How the agent is brought to the proxy; by default what fits the agent.",
 )
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    help="Where the proxy listens, for an agent whose settings name the address; by default any free port.",
+)
 @click.option("--store", metavar="PATH|URL", help="Where to record (or PREFIXGUARD_STORE).")
 @click.option("--to", multiple=True, metavar="NAME=URL", help="One more upstream, reached as /to/NAME/...")
 @click.option(
@@ -49,6 +54,7 @@ def command(
     *,
     upstream: str | None,
     mode: Literal["base-url", "forward"] | None,
+    listen: str | None,
     store: str | None,
     to: tuple[str, ...],
     open_host: tuple[str, ...],
@@ -69,13 +75,21 @@ def command(
     if shutil.which(words[0]) is None:
         raise InputError(f"{words[0]}: no such command")
     target = parse_target(upstream) if upstream else None
+    host, port = host_and_port(listen) if listen else ("127.0.0.1", 0)
     plan = plan_run(
-        words, os.environ, agents=read_agents(), rules=read_upstreams(), upstream=target, mode=mode
+        words,
+        os.environ,
+        agents=read_agents(),
+        rules=read_upstreams(),
+        upstream=target,
+        mode=mode,
+        pointed=bool(listen),
     )
     settings = Settings(
         folder=proxy_folder(),
         store=store,
-        port=0,
+        host=host,
+        port=port,
         mode=plan.mode,
         upstream=target,
         names={**named_targets(to), **plan.names},

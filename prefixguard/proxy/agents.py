@@ -107,8 +107,11 @@ def plan_run(
     rules: UpstreamRules,
     upstream: Target | None = None,
     mode: Mode | None = None,
+    pointed: bool = False,
 ) -> Plan:
     """How to run a command behind the proxy. Raises InputError where it cannot be done.
+
+    pointed: the agent's own settings name the proxy's address.
 
     A base URL that the user has set already is kept as the upstream behind the
     proxy, also for an agent that would otherwise go through forward mode.
@@ -124,10 +127,10 @@ def plan_run(
             raise InputError("--upstream needs base-URL mode: in forward mode the agent chooses the server")
         return Plan(mode, agent, {}, _forward_environ(environ), lambda _: list(command))
     arguments = agent.base_url_args if agent else ()
-    if agent and not variables and not arguments:
+    if agent and not variables and not arguments and not pointed:
         raise InputError(
-            f"{agent.name} cannot be given a base URL from outside ({agent.why}): "
-            "run `prefixguard proxy --upstream URL` and write its address there"
+            f"{agent.name} cannot be given a base URL from outside ({agent.why}): write "
+            "http://127.0.0.1:8787 there, and run it with --listen 127.0.0.1:8787 --upstream URL"
         )
     targets = {} if upstream else {_name(name): parse_target(value) for name, value in named.items()}
 

@@ -195,6 +195,11 @@ def test_an_agent_that_takes_its_base_url_as_an_argument() -> None:
     assert words == ["npx", "codex", "-c", 'openai_base_url="http://p:1/v1"', "exec"]
 
 
+def test_an_agent_whose_settings_name_the_proxy() -> None:
+    made, env, words = plan(["opencode"], {}, upstream=parse_target("http://h:1"), pointed=True)
+    assert (made.mode, env, words) == ("base-url", {}, ["opencode"])
+
+
 def test_what_cannot_be_done_is_said() -> None:
     with pytest.raises(InputError, match="configuration file"):
         plan(["opencode"], {}, upstream=parse_target("http://h:1"))
