@@ -103,6 +103,12 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def shape(turn: Turn) -> str:
+    """A turn's shape; `?` where its prompt was not seen and its figures are not those of an append."""
+    guessed = "prompt" in turn.unseen and turn.parent is None and turn.cache is not None
+    return UNKNOWN if guessed else turn.shape
+
+
 def prompt_tokens(turn: Turn) -> tuple[int, bool]:
     """The size of a turn's prompt, and whether that is an estimate: the server's count where there is one."""
     if turn.usage is not None:

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from prefixguard.trial import Fit, MeasuredTurn, Trial
+from prefixguard.trial import Evidence, Fit, MeasuredTurn, Trial
 
 SCHEMA = "prefixguard-measure/1"
 _STYLES = {"exact": "green", "inside": "green", "less": "red", "more": "yellow"}
@@ -39,6 +39,7 @@ def measure_to_json(trial: Trial) -> bytes:
         "skipped": [{"index": s.index, "reason": s.reason} for s in trial.skipped],
         "exact": trial.count("exact"),
         "inside": trial.count("inside"),
+        "accounted_by_events": trial.accounted,
         "of": len(trial.turns),
         "fit": None if trial.fit is None else _fit(trial.fit),
         "breaks": {
@@ -71,6 +72,18 @@ def _turn(turn: MeasuredTurn) -> dict[str, Any]:
         "cause": turn.cause,
         "rebilled": turn.rebilled,
         "break_ms": _rounded(turn.break_ms),
+        "evidence": None if turn.evidence is None else _evidence(turn.evidence),
+    }
+
+
+def _evidence(shown: Evidence) -> dict[str, Any]:
+    return {
+        "slot": shown.slot,
+        "slot_held": shown.held,
+        "slot_last_turn": shown.last,
+        "stored": shown.stored,
+        "left": shown.left,
+        "cleared": shown.cleared,
     }
 
 
@@ -169,7 +182,10 @@ def _verdict(trial: Trial) -> Text:
     words = f"{exact} of {of} turns exactly as predicted"
     if inside:
         words += f", {inside} inside the interval"
-    rest = of - exact - inside
+    told = trial.accounted
+    if told:
+        words += f", {told} less by exactly what the cache's events had thrown out"
+    rest = of - exact - inside - told
     style = "bold green" if not rest else "bold red"
     return Text(words + (f", {rest} otherwise" if rest else ""), style)
 

@@ -28,6 +28,8 @@ type Span = tuple[Op, str]
 _BEFORE = 280  # characters of shared text in front of the difference
 _BEHIND = 720  # characters from it on
 _TOKENS_BEFORE, _TOKENS_BEHIND = 32, 64
+_ALIKE_BY_CHANCE = 3  # characters between two differences that are no common ground
+_ALIKE_AGAIN = 24  # characters from which on two texts go on alike
 _NAMES = 256  # tools named in an order
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 _CUT = re.compile(r"(?<=\S) ")
@@ -146,6 +148,8 @@ def _sides(
     start = _start(new if new is not None else old or "", at)
     a, b = _window(old, start, at), _window(new, start, at)
     words_a, words_b = _compared(_WORD.findall(a), _WORD.findall(b), whole=whole, join=True)
+    if not whole and start + len(a) < len(old or "") and start + len(b) < len(new or ""):
+        _trim(words_a, words_b)
     tokens_a, tokens_b = _token_spans(a, b, tokenizer, whole=whole)
     return (
         Side(len(old), start, words_a, tokens_a) if old is not None else None,
@@ -183,7 +187,30 @@ def _compared(
             op: Op = "same" if tag == "equal" else "differs"
             one += [(op, piece) for piece in a[a1:a2]]
             other += [(op, piece) for piece in b[b1:b2]]
-    return (_joined(one), _joined(other)) if join else (one, other)
+    return (_smooth(_joined(one)), _smooth(_joined(other))) if join else (one, other)
+
+
+def _smooth(spans: list[Span]) -> list[Span]:
+    """The spans, a blank or a comma between two that differ taken with them."""
+    last = len(spans) - 1
+    return _joined(
+        [
+            ("differs", text)
+            if op == "same" and 0 < i < last and len(text) < _ALIKE_BY_CHANCE
+            else (op, text)
+            for i, (op, text) in enumerate(spans)
+        ]
+    )
+
+
+def _trim(one: list[Span], other: list[Span]) -> None:
+    """Takes away what differs only because one window reaches further than the other."""
+    same = [spans[-2] for spans in (one, other) if len(spans) > 1 and spans[-1][0] == "differs"]
+    if not same or any(op != "same" or len(text) < _ALIKE_AGAIN for op, text in same):
+        return
+    for spans in (one, other):
+        if spans[-1][0] == "differs":
+            spans.pop()
 
 
 def _joined(spans: list[Span]) -> list[Span]:

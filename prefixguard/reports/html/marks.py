@@ -7,9 +7,9 @@ from typing import Literal
 from prefixguard.reports.text.line import is_miss
 from prefixguard.turn import Turn
 
-type TurnMark = Literal["", "break", "decided", "miss", "failed", "unread"]
+type TurnMark = Literal["", "break", "decided", "miss", "remark", "failed", "unread"]
 """A break that nobody decided on; one that was a decision; a miss without a change; no answer, or a
-refused request; a request that could not be understood."""
+refused request; a request that could not be understood; a remark on a turn that is none of these."""
 
 
 def mark_of(turn: Turn) -> TurnMark:
@@ -20,4 +20,6 @@ def mark_of(turn: Turn) -> TurnMark:
         return "unread"
     if turn.status is None or turn.status >= 400:
         return "failed"
-    return "miss" if is_miss(turn) else ""
+    if is_miss(turn):
+        return "miss"
+    return "remark" if any(finding.severity != "info" for finding in turn.findings) else ""

@@ -49,7 +49,8 @@ class SessionEntry(msgspec.Struct, frozen=True):
 
     span: seconds. prompt_tokens: sent in all; estimated: whether token counts
     are. verdict: the sentence of the terminal report. facts: turns, span, APIs,
-    models, as the terminal report's heading has them. strip: up to 96 pairs of
+    models, as the terminal report's heading has them. codes: of all findings,
+    the dearest first. strip: up to 96 pairs of
     (share of the prompt read from the cache or None, mark), for a small picture
     of the session; each stands for as many neighbouring turns as are needed.
     """
@@ -75,6 +76,7 @@ class SessionEntry(msgspec.Struct, frozen=True):
     estimated: bool
     cost: dict[str, Any]
     top: str
+    codes: list[str]
     strip: list[tuple[float | None, TurnMark]]
 
 
@@ -135,7 +137,8 @@ def session_entry(listed: Listed) -> SessionEntry:
     turns, totals = session.turns, session.totals
     sizes = [figures.prompt_tokens(turn) for turn in turns]
     started = turns[0].t if turns else 0.0
-    order = [entry for entry in ranked([session]) if entry.severity != "info"]
+    found = ranked([session])
+    order = [entry for entry in found if entry.severity != "info"]
     return SessionEntry(
         key=listed.key,
         id=session.id,
@@ -158,6 +161,7 @@ def session_entry(listed: Listed) -> SessionEntry:
         estimated=figures.is_estimated(session),
         cost=cost_to_dict(totals.cost),
         top=f"{order[0].code} {order[0].name}" if order else "",
+        codes=[entry.code for entry in found],
         strip=_strip(session),
     )
 
@@ -218,4 +222,4 @@ def _strip(session: Session) -> list[tuple[float | None, TurnMark]]:
     return found
 
 
-_RANK: tuple[TurnMark, ...] = ("", "failed", "unread", "decided", "miss", "break")
+_RANK: tuple[TurnMark, ...] = ("", "failed", "unread", "remark", "decided", "miss", "break")

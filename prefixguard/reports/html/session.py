@@ -18,7 +18,8 @@ class TurnEntry(msgspec.Struct, frozen=True):
     """One turn in the timeline and in the list.
 
     t: seconds since the session began. prompt: tokens of the whole prompt, by
-    the server's count where there is one; estimated: it is ours. read, written,
+    the server's count where there is one; estimated: it is ours. roughly: our own
+    counts (re-billed tokens) are estimates. read, written,
     uncached: as the server reported; read is None where it does not say, and
     all are None where it reported nothing. rebilled: of what was written or
     uncached, what had been cached before (0 unless the turn is a break).
@@ -34,6 +35,7 @@ class TurnEntry(msgspec.Struct, frozen=True):
     shape: str
     prompt: int
     estimated: bool
+    roughly: bool
     read: int | None
     written: int | None
     uncached: int | None
@@ -82,6 +84,7 @@ def turn_entry(turn: Turn, start: float) -> TurnEntry:
         shape=turn.shape,
         prompt=size,
         estimated=estimated,
+        roughly=not turn.tokens.exact,
         read=usage.read if usage else None,
         written=sum(usage.write.values()) if usage else None,
         uncached=usage.uncached if usage else None,

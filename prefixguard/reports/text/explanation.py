@@ -85,7 +85,9 @@ def facts(turn: Turn, session: Session | None = None) -> list[tuple[str, str]]:
 
 def headline(turn: Turn) -> tuple[str, list[str]]:
     """What a turn is, in a word or two, and what else its title says: shape, API, model, server, status."""
-    if turn.is_break:
+    if turn.note:
+        word = "not understood"
+    elif turn.is_break:
         word = "break" if turn.is_fault else "break, by decision"
     else:
         word = "miss without a change" if is_miss(turn) else "no break"
@@ -161,7 +163,7 @@ def _title(turn: Turn, session: Session | None) -> Text:
     if session is not None:
         title.append(f" of {one_line(session.id)}", "default not bold")
     title.append(": ")
-    if not turn.is_break and not is_miss(turn):
+    if not turn.is_break and not is_miss(turn) and not turn.note:
         style = "green"
     else:
         style = "bold red" if turn.is_fault else "bold yellow"

@@ -23,7 +23,7 @@ def turn_line(turn: Turn, *, session: str | None = None) -> Text:
     if session is not None:
         line.append(f"{one_line(session)[:8]:<8} ", "dim")
     line.append(f"{turn.index:>4} ", "bold")
-    line.append(f"{turn.shape:<7} ", _shape_style(turn))
+    line.append(f"{figures.shape(turn):<7} ", _shape_style(turn))
     line.append(f"{figures.tokens(size, estimated=estimated):>7} tokens ")
     share = figures.cached_share(turn)
     line.append(f"{figures.percent(share):>6} cached ", cached_style(turn, share))

@@ -16,6 +16,8 @@ from prefixguard.reports.text.tables import sessions_table, turns_table
 from prefixguard.reports.visible import one_line
 from prefixguard.turn import Analysis, Prices, Session, Totals
 
+_JUDGED = ("breakpoints", "parameters", "system", "tools")
+"""Parts of a request that may hold a break, and that an imported record may not hold."""
 _TOLD_SESSIONS = 3  # sessions told one by one; more get a table
 
 
@@ -101,7 +103,8 @@ def verdict(session: Session, *, told: bool = False) -> Text:
             text.append(f", {figures.money(totals.cost.avoidable, totals.cost)} avoidable")
     text.append(". ")
     if lost := misses(session):
-        text.append(f"{figures.plural(lost, 'miss', 'misses')} without a change", "yellow")
+        known = "of what an append reads" if unseen == "prompt" else "without a change"
+        text.append(f"{figures.plural(lost, 'miss', 'misses')} {known}", "yellow")
         text.append(". ")
     if unseen and unseen != "prompt":
         text.append(f"Not in the record, so not judged: {unseen}. ", "yellow")
@@ -114,7 +117,7 @@ def _unseen(session: Session) -> str:
     """What an imported record does not hold of a session's prompts: "prompt" for all of it, or a list."""
     if session.turns and all("prompt" in turn.unseen for turn in session.turns):
         return "prompt"
-    parts = {part for turn in session.turns for part in turn.unseen if part not in ("order", "bytes")}
+    parts = {part for turn in session.turns for part in turn.unseen if part in _JUDGED}
     return ", ".join(sorted(parts))
 
 

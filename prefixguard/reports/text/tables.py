@@ -77,7 +77,7 @@ def _cells(turn: Turn, start: float, *, threads: bool, priced: bool, timed: bool
         Text(str(turn.index), style),
         *([Text(str(turn.thread))] if threads else []),
         Text(figures.clock(turn.t - start), "dim"),
-        Text(turn.shape, style or "dim"),
+        Text(figures.shape(turn), style or "dim"),
         Text(figures.tokens(size, estimated=estimated)),
         Text(
             figures.UNKNOWN

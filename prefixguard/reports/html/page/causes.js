@@ -5,7 +5,7 @@ import { money, plural, tokens } from "./figures.js";
 import { oneLine } from "./safe.js";
 
 const MOST = 6; // causes that have an entry; the others are named
-const OPEN = 2; // causes that are told in full before anybody asks
+const OPEN = 1; // causes that are told in full before anybody asks
 
 /** A text of the catalogue, its `code` in backticks as code. */
 export function prose(text) {

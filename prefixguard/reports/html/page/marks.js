@@ -8,6 +8,7 @@ export const MARK_WORDS = {
   break: "break",
   decided: "decided",
   miss: "miss",
+  remark: "remark",
   failed: "failed",
   unread: "not understood",
 };
@@ -16,6 +17,7 @@ const SHAPES = {
   break: "M0 -5 L5 4 L-5 4 Z",
   decided: "M0 -5 L5 0 L0 5 L-5 0 Z",
   miss: "M-4 0 a4 4 0 1 0 8 0 a4 4 0 1 0 -8 0 Z",
+  remark: "M-2.5 0 a2.5 2.5 0 1 0 5 0 a2.5 2.5 0 1 0 -5 0 Z",
   failed: "M-4 -4 L4 4 M4 -4 L-4 4",
   unread: "M-4 0 L4 0",
 };

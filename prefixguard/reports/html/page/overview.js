@@ -18,17 +18,21 @@ export async function openOverview(context) {
     type: "search", placeholder: "Filter: id, agent, model, code", "aria-label": "Filter the sessions", id: "filter",
     oninput: () => drawList(),
   });
+  const cause = el("select", { "aria-label": "Only sessions with this cause", onchange: () => drawList() });
+  const broken = el("input", { type: "checkbox", id: "breaks-only", onchange: () => drawList() });
   const head = el("div", { role: "row", class: "row row-head" }, columns().map(([name, word, right]) =>
     el("div", { role: "columnheader", class: `cell cell-${name} ${right ? "number" : ""}` }, word)));
   const list = virtualList({ label: "Sessions", head, row: line, rowHeight: "--session-row", className: "sessions" });
   const priced = () => data.sessions.some((session) => session.cost.actual !== null);
   list.element.classList.toggle("unpriced", !priced());
+  const sessions = el("section", { class: "block" },
+    el("div", { class: "block-head" }, el("h2", null, "Sessions"), count, el("span", { class: "grow" }), cause,
+      el("label", { class: "check", for: "breaks-only" }, broken, " breaks only"), filter),
+    list.element);
+  const nothing = context.options.empty ? el("section", { class: "block", hidden: true }) : null;
   const element = el("div", { class: "overview" },
     el("div", { class: "page-head" }, el("h1", null, "Prompt cache report"), summary),
-    causes,
-    el("section", { class: "block" },
-      el("div", { class: "block-head" }, el("h2", null, "Sessions"), count, el("span", { class: "grow" }), filter),
-      list.element));
+    context.options.note?.(), causes, nothing, sessions);
   draw();
 
   function columns() {
@@ -41,14 +45,32 @@ export async function openOverview(context) {
 
   function draw() {
     put(summary, sums(data));
+    drawChoices();
+    if (nothing) {
+      nothing.hidden = data.sessions.length > 0;
+      sessions.hidden = !nothing.hidden;
+      put(nothing, nothing.hidden ? null : context.options.empty());
+    }
     put(causes, causesBlock(data.causes, (cause) => `#/s/${cause.key}/t/${cause.turn}`, data.sessions.length > 1));
     drawList();
+  }
+
+  /** The causes to choose from. A list that somebody has open does not change under the hand. */
+  function drawChoices() {
+    if (cause === document.activeElement) return;
+    const chosen = cause.value;
+    const codes = data.causes.map((one) => [one.code, `${one.code} ${one.name}`]).sort();
+    put(cause, [["", "any cause"], ...codes].map(([value, word]) =>
+      el("option", { value, selected: value === chosen }, word)));
   }
 
   function drawList() {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     filtered = data.sessions.filter((session) => {
-      const text = [session.id, session.agent, session.source, session.top, ...session.facts].join(" ").toLowerCase();
+      if (broken.checked && !session.breaks) return false;
+      if (cause.value && !session.codes.includes(cause.value)) return false;
+      const text = [session.id, session.agent, session.source, session.top, ...session.codes, ...session.facts]
+        .join(" ").toLowerCase();
       return words.every((word) => text.includes(word));
     });
     put(count, filtered.length === data.sessions.length ? plural(filtered.length, "session")

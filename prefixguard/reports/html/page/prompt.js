@@ -60,7 +60,7 @@ export function promptBlock(context, turn) {
   list.draw(segments.length);
   // The list has its height only once it stands in the page.
   requestAnimationFrame(() => {
-    if (segments.length) choose(Math.min(start, segments.length - 1), segments.length > 60);
+    if (segments.length) choose(Math.min(start, segments.length - 1), true);
   });
   return element;
 }

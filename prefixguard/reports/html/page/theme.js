@@ -1,6 +1,6 @@
 // Dark or light: as the system says, until the reader says otherwise.
 
-import { el } from "./dom.js";
+import { el, put } from "./dom.js";
 
 const NAMES = { auto: "as the system", light: "light", dark: "dark" };
 const ORDER = ["auto", "light", "dark"];
@@ -40,7 +40,7 @@ export function themeSwitch() {
   function apply() {
     if (theme === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = theme;
-    button.textContent = theme === "auto" ? "Theme: auto" : `Theme: ${theme}`;
+    put(button, el("span", { class: "word" }, "Theme: "), theme);
     button.setAttribute("aria-label", `Colours: ${NAMES[theme]}. Change`);
   }
 

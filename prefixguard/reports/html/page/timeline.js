@@ -6,7 +6,7 @@ import { el, freshId, put, svg } from "./dom.js";
 import { clock, exactTokens, money, plural, predicted, seconds, tokens } from "./figures.js";
 import { MARK_WORDS, markPath, markSign } from "./marks.js";
 
-const LEAST_STEP = 7; // pixels from bar to bar
+const LEAST_STEP = 5; // pixels from bar to bar
 const MOST_STEP = 44;
 const GUTTER = 52; // pixels for what stands left of the bars
 const PARTS = [
@@ -35,6 +35,12 @@ export function partsOf(turn) {
   again -= fromWritten;
   parts.uncached -= again;
   return parts;
+}
+
+/** Whether the server read so much less or more than predicted that a bar should show it. */
+function isSurprise({ predicted: interval, read, prompt }) {
+  if (!interval || read === null) return false;
+  return read < interval[0] - 0.03 * prompt || read > interval[1] + 0.03 * prompt;
 }
 
 /** One turn in a sentence, for the line under the bars and for those who hear it. */
@@ -173,11 +179,9 @@ export function timeline({ open }) {
       const look = name === "rebilled" ? { class: "part", fill: `url(#${id}-hatch)` } : { class: `part part-${name}` };
       found.push(svg("rect", { x: left, y, width: wide, height: Math.max(tall, 0.5), ...look }));
     }
-    if (turn.predicted && turn.read !== null) {
+    if (isSurprise(turn)) {
       const at = top + height - (Math.min(turn.predicted[0], turn.prompt) / scale.tokens) * height;
-      if (turn.predicted[0] > 0) {
-        found.push(svg("line", { x1: left - 1, x2: left + wide + 1, y1: at, y2: at, class: "forecast" }));
-      }
+      found.push(svg("line", { x1: left - 1, x2: left + wide + 1, y1: at, y2: at, class: "forecast" }));
     }
     if (turn.mark) found.push(markPath(turn.mark, x + step / 2, lane.marks));
     if (lane.threads) {
@@ -189,7 +193,7 @@ export function timeline({ open }) {
       found.push(small(left, wide, lane.seconds, turn.first_token_ms / scale.seconds, "seconds"));
     }
     if (i % every() === 0) {
-      found.push(svg("text", { x: x + step / 2, y: lane.axis, class: "axis axis-turn" }, turn.index));
+      found.push(svg("text", { x: Math.min(x + step / 2, turns.length * step - 9), y: lane.axis, class: "axis axis-turn" }, turn.index));
     }
     return svg("g", {
       role: "option",
@@ -302,15 +306,18 @@ export function timeline({ open }) {
 
 function legendOf(turns) {
   const sums = { read: 0, rebilled: 0, written: 0, uncached: 0, untold: 0 };
+  const estimated = turns.some((turn) => turn.rebilled && turn.roughly);
   for (const turn of turns) for (const [name, count] of Object.entries(partsOf(turn))) sums[name] += count;
+  // Bars end at what the server counted; the sum that is named is that of the report.
+  sums.rebilled = turns.reduce((sum, turn) => sum + turn.rebilled, 0);
   const found = PARTS.filter(([name]) => sums[name] > 0).map(([name, word, means]) =>
     el("span", { class: "legend-entry", title: means }, el("i", { class: `swatch swatch-${name}` }),
-      `${word} `, el("b", null, exactTokens(sums[name]))));
-  if (turns.some((turn) => turn.predicted && turn.predicted[0] > 0)) {
+      `${word} `, el("b", null, exactTokens(sums[name], name === "rebilled" && estimated))));
+  if (turns.some(isSurprise)) {
     found.push(el("span", { class: "legend-entry", title: "the least that the cache should have given" },
       el("i", { class: "swatch swatch-forecast" }), "predicted"));
   }
-  for (const mark of ["break", "decided", "miss", "failed", "unread"]) {
+  for (const mark of ["break", "decided", "miss", "remark", "failed", "unread"]) {
     const count = turns.filter((turn) => turn.mark === mark).length;
     if (count) found.push(el("span", { class: "legend-entry" }, markSign(mark), `${MARK_WORDS[mark]} `, el("b", null, count)));
   }

@@ -42,13 +42,12 @@ export async function openTurn(context) {
         el("p", { class: "dim" }, turn.about.map(safe).join(" · "))),
       moves),
     turn.limits ? el("p", { class: "note" }, turn.limits) : null,
-    turn.turn.note ? el("p", { class: "note" }, safe(turn.turn.note)) : null,
     turn.difference ? differenceBlock(turn.difference, hrefOf) : null,
     el("div", { class: "turn-columns" },
       el("section", { class: "block" },
         el("div", { class: "block-head" }, el("h2", null, findings.length ? "Why, and what to do" : "Findings")),
         findings.length ? findings : el("p", { class: "dim" }, turn.mark === "break"
-          ? "No cause of the catalogue fits this change; what changed stands above." : "Nothing to say about this turn.")),
+          ? "No cause of the catalogue fits this change; what changed stands above." : "None on this turn.")),
       factsBlock(turn)),
     prompt);
 

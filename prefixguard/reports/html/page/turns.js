@@ -52,7 +52,7 @@ export function turnsTable(hrefOf) {
       case "prompt": return tokens(turn.prompt, turn.estimated);
       case "predicted": return turn.predicted ? predicted(turn.predicted).replace(" to ", "-") : "?";
       case "cached": return tokens(turn.read);
-      case "rebilled": return turn.rebilled ? tokens(turn.rebilled, turn.estimated || view.entry.estimated) : "-";
+      case "rebilled": return turn.rebilled ? tokens(turn.rebilled, turn.roughly) : "-";
       case "cost": return money(turn.cost, view.entry.cost);
       case "seconds": return seconds(turn.first_token_ms);
       default: return what(turn);

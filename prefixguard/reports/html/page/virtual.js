@@ -82,16 +82,12 @@ export function virtualList({ label, role = "table", head = null, row, rowHeight
 
   function show(i, align = "nearest") {
     if (i < 0 || i >= count) return;
-    if (count <= WHOLE) {
-      body.querySelector(`[data-row="${i}"]`)?.scrollIntoView({ block: "nearest" });
-      return;
-    }
-    const top = i * height;
+    const top = count > WHOLE ? i * height : (body.querySelector(`[data-row="${i}"]`)?.offsetTop ?? 0);
     const seen = scroller.clientHeight || 600;
     if (align === "middle") scroller.scrollTop = top - seen / 2 + height / 2;
     else if (top < scroller.scrollTop) scroller.scrollTop = top;
     else if (top + height > scroller.scrollTop + seen) scroller.scrollTop = top + height - seen;
-    fillIn(false);
+    if (count > WHOLE) fillIn(false);
   }
 
   scroller.addEventListener("scroll", () => fillIn(false), { passive: true });
