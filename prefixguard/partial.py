@@ -117,6 +117,7 @@ def explained(
     for told in threads.values():
         rule = rules[told[0].index][0]
         rows = [_figures(turn, rules[turn.index][2]) for turn in told]
+        before: Turn | None = None
         for turn, step in zip(told, explain_series(rows, rule, catalogue), strict=True):
             _, decided_by, _ = rules[turn.index]
             cache = None
@@ -128,7 +129,12 @@ def explained(
             findings = turn.findings
             if step.finding is not None and not turn.is_break:
                 findings = (*findings, step.finding)
-            found[turn.index] = replace(turn, cache=cache, findings=findings)
+            changed = replace(turn, cache=cache, findings=findings)
+            if PROMPT in turn.unseen and before is not None and step.verdict == "as-predicted":
+                # It read all that an append reads, and nothing else does.
+                changed = replace(changed, shape="append", parent=before.index)
+            found[turn.index] = changed
+            before = turn
     return [found[turn.index] for turn in turns]
 
 

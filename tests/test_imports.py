@@ -35,7 +35,7 @@ FLOORS = CORE + ABOVE
 # The wings stand side by side; which of them may go through another's door is said here.
 DOORS: dict[str, set[str]] = {
     "reports": {"store"},
-    "importers": {"store"},
+    "importers": {"store", "proxy"},
     "proxy": {"store", "engines"},
     "engines": {"store", "proxy", "reports"},
     "lint": {"importers", "reports"},

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import keyword
 import os
 import sys
 
@@ -27,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "analyze": "Analyse exchange logs.",
     "check": "Hold recorded requests to a policy: the gate for a build.",
     "diff": "Compare two sessions, or two turns.",
+    "import": "Read other tools' records into the store: HAR, flows, transcripts, logs, spans.",
     "export": "Write recorded sessions as an exchange log.",
     "lint": "Find cache-breaking code before it runs.",
     "measure": "Ask a recorded session again of a real server: predicted against measured, turn by turn.",
@@ -52,7 +54,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"prefixguard.cli.{cmd_name.replace('-', '_')}")
+        name = cmd_name.replace("-", "_") + "_" * keyword.iskeyword(cmd_name)
+        module = importlib.import_module(f"prefixguard.cli.{name}")
         command: click.Command = module.command
         return command
 

@@ -9,7 +9,7 @@ import click
 
 from prefixguard import configuration
 from prefixguard.analysis import Options, analyze
-from prefixguard.cli.sources import chat_template_of
+from prefixguard.cli.sources import chat_template_of, tell
 from prefixguard.costs import ListPricer, PriceTable
 from prefixguard.errors import InputError
 from prefixguard.exchange import Exchange
@@ -91,7 +91,7 @@ def _is_url(text: str) -> bool:
 
 
 def _read(log: str, tokenizer: str | None) -> list[Exchange]:
-    exchanges = open_source(log)
+    exchanges = open_source(log, tell=tell)
     if tokenizer and _is_url(tokenizer):
         from prefixguard.engines import render_exchanges
 

@@ -12,6 +12,7 @@ import click
 from prefixguard import configuration
 from prefixguard.analysis import Options, analyze
 from prefixguard.baseline import read_baseline, write_baseline
+from prefixguard.cli.sources import tell
 from prefixguard.configuration import CheckSettings
 from prefixguard.costs import ListPricer, PriceTable
 from prefixguard.errors import InputError
@@ -163,7 +164,7 @@ def _inputs(
     for name in names or (LAST,):
         path = Path(name)
         for one in [str(log) for log in logs_in(path)] if path.is_dir() else [name]:
-            inputs.append(Input(one, analyze(open_source(one, store), rulebook, options)))
+            inputs.append(Input(one, analyze(open_source(one, store, tell), rulebook, options)))
             if Path(one).is_file():
                 rows[one] = line_numbers(Path(one))
     return inputs, rows

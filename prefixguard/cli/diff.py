@@ -8,7 +8,7 @@ from typing import Any, Literal
 import click
 
 from prefixguard.caches.choose import cache_rules
-from prefixguard.cli.sources import Place, analysed, place, reading_options
+from prefixguard.cli.sources import Place, analysed, place, reading_options, tell
 from prefixguard.errors import InputError
 from prefixguard.importers import open_source
 from prefixguard.prompt import Prompt
@@ -87,7 +87,7 @@ def _compare_turns(one: Place, other: Place, store: str | None, format_: Literal
 
 def _prompt(where: Place, store: str | None, rulebook: Rulebook) -> Prompt:
     """The prompt of a turn. Raises InputError where there is no such turn, or none that can be read."""
-    exchanges = open_source(where.source, store)
+    exchanges = open_source(where.source, store, tell)
     number = where.turn or 0
     if number >= len(exchanges):
         have = f"its turns are 0 to {len(exchanges) - 1}" if exchanges else "it holds no turns"

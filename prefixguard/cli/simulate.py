@@ -14,6 +14,7 @@ from rich.progress import track
 
 from prefixguard.analysis import Fold, Options
 from prefixguard.cli.kv import Exact, state_bytes
+from prefixguard.cli.sources import tell
 from prefixguard.errors import InputError
 from prefixguard.exchange import Exchange
 from prefixguard.importers import open_source
@@ -169,7 +170,7 @@ def _workload(
             path.name, ((row.hash_ids, row.input_length, row.output_length) for row in rows), BLOCK
         )
         return Recorded(trace, trace)
-    exchanges: Iterable[Exchange] = open_source(source, store)
+    exchanges: Iterable[Exchange] = open_source(source, store, tell)
     if tokenizer is not None:
         from prefixguard.engines import render_exchanges
 

@@ -64,7 +64,9 @@ def analysed(
     """
     rulebook = Rulebook()
     options = standing_options(rulebook, server)
-    results = [analyze(_tracked(open_source(name, store)), rulebook, options) for name in names or (LAST,)]
+    results = [
+        analyze(tracked(open_source(name, store, tell)), rulebook, options) for name in names or (LAST,)
+    ]
     sessions = tuple(session for result in results for session in result.sessions)
     whole = Analysis(results[0].version, results[0].prices, sessions)
     if not code:
@@ -95,7 +97,13 @@ def chat_template_of(path: Path | None) -> ChatTemplate | None:
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _tracked(exchanges: list[Exchange]) -> Iterator[Exchange] | list[Exchange]:
+def tell(lines: Sequence[str]) -> None:
+    """Prints what has to be said of another tool's file, on standard error."""
+    for line in lines:
+        click.echo(line, err=True)
+
+
+def tracked(exchanges: list[Exchange]) -> Iterator[Exchange] | list[Exchange]:
     """The same exchanges, with a bar on the terminal while many of them are worked through."""
     if len(exchanges) < _LONG_WORK or not sys.stderr.isatty():
         return exchanges

@@ -156,14 +156,17 @@ def sum_costs(costs: Iterable[Cost]) -> Cost:
     # Nothing is known to be avoidable on a turn that was not understood.
     actual = math.fsum(cost.actual for cost in known if cost.actual is not None)
     ideals = [cost.actual if cost.ideal is None else cost.ideal for cost in known]
-    ideal = min(actual, math.fsum(each for each in ideals if each is not None))
+    ideal: float | None = min(actual, math.fsum(each for each in ideals if each is not None))
+    if all(cost.ideal is None for cost in known):
+        ideal = None  # nothing was understood: unknown, which is not "nothing"
     return Cost(
         currency=known[0].currency,
         actual=actual,
         uncached=math.fsum(cost.uncached or 0.0 for cost in known),
         ideal=ideal,
-        avoidable=actual - ideal,
-        estimated=not complete or any(cost.estimated or cost.ideal is None for cost in known),
+        avoidable=None if ideal is None else actual - ideal,
+        estimated=not complete
+        or any(cost.estimated or (cost.ideal is None and ideal is not None) for cost in known),
         least=_bound(known, [cost.least for cost in known]),
         most=_bound(known, [cost.most for cost in known]),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,28 +14,43 @@ from prefixguard.store import StoreError
 if TYPE_CHECKING:
     from prefixguard.store import Store
 
-SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".jsonl.zst", ".ndjson.gz", ".ndjson.zst")
-"""How the name of a log ends, by which a folder's logs are told from its other files."""
+SUFFIXES = (
+    ".jsonl", ".ndjson", ".jsonl.gz", ".jsonl.zst", ".ndjson.gz", ".ndjson.zst",
+    ".har", ".flow", ".flows", ".traj.json",
+)  # fmt: skip
+"""How the name of a record ends, by which a folder's records are told from its other files."""
+
+type Tell = Callable[[Sequence[str]], None]
 
 
-def open_source(name: str, store: Store | str | Path | None = None) -> list[Exchange]:
+def _silent(_lines: Sequence[str]) -> None:
+    pass
+
+
+def open_source(name: str, store: Store | str | Path | None = None, tell: Tell = _silent) -> list[Exchange]:
     """The exchanges that `name` stands for.
 
-    name: a log, a folder of logs (read in the order of their names), "-" for
-    standard input, or a session of the record: its id, the start of it, or
-    "last". store: the record, or where it lies; None for the usual place. A
-    file is taken before a session of the same name. Raises InputError.
+    name: a log, or a file of another tool; a folder of them (read in the order
+    of their names), "-" for a log from standard input, or a session of the
+    record: its id, the start of it, or "last". store: the record, or where it
+    lies; None for the usual place. tell: takes what has to be said of another
+    tool's file, what it does not hold above all. A file is taken before a
+    session of the same name. Raises InputError.
     """
-    return list(iterate_source(name, store))
+    return list(iterate_source(name, store, tell))
 
 
-def iterate_source(name: str, store: Store | str | Path | None = None) -> Iterator[Exchange]:
+def iterate_source(
+    name: str, store: Store | str | Path | None = None, tell: Tell = _silent
+) -> Iterator[Exchange]:
     """The exchanges that `open_source` gives, one after the other."""
     path = Path(name)
-    if name == STDIN or path.is_file() or path.is_fifo():
+    if name == STDIN or path.is_fifo():
         yield from read_log(name)
+    elif path.is_file():
+        yield from _file(path, name, tell)
     elif path.is_dir():
-        yield from _folder(path)
+        yield from _folder(path, tell)
     elif store is not None and not isinstance(store, str | Path):
         yield from _session(name, store)
     else:
@@ -72,9 +87,28 @@ def line_numbers(log: Path) -> list[int]:
         return []
 
 
-def _folder(path: Path) -> Iterator[Exchange]:
+def _folder(path: Path, tell: Tell) -> Iterator[Exchange]:
     for log in logs_in(path):
-        yield from read_log(log)
+        yield from _file(log, str(log), tell)
+
+
+def _file(path: Path, name: str, tell: Tell) -> Iterator[Exchange]:
+    """A file's exchanges: of a log as they stand there, of anything else that is known as it can be told."""
+    from prefixguard.importers.foreign import OWN, format_of, read_foreign
+
+    rule = format_of(path)
+    if rule is None or rule.name == OWN:
+        yield from read_log(name)
+        return
+    from prefixguard.importers.told import Told
+    from prefixguard.proxy.understand import exchange_of
+
+    told = Told(name, rule.title)
+    for capture in read_foreign(path, rule, told):
+        yield exchange_of(capture)
+    if not told.requests:
+        raise InputError("; ".join(told.lines()))
+    tell(told.lines())
 
 
 def _session(name: str, store: Store) -> Iterator[Exchange]:
