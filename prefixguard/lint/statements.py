@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from prefixguard.lint import facts as f
 from prefixguard.lint import walk
 from prefixguard.lint.expressions import operators, picking
-from prefixguard.lint.history import binding, by_name, slices
+from prefixguard.lint.history import binding, by_name, marks, slices
 from prefixguard.lint.knowledge import TURN
 from prefixguard.lint.sinks import frameworks, naming, varying
 from prefixguard.lint.summary import Guard, Loop
@@ -72,6 +72,7 @@ def _return(frame: Frame, node: f.Return) -> None:
 
 def _if(frame: Frame, node: f.If) -> None:
     frame.value(node.test)
+    varying.decided(frame, node.test)
     before = dict(frame.env)
     frame.guards.append(Guard(node.test, "if"))
     frame.run(node.then)
@@ -141,6 +142,8 @@ def _loop(frame: Frame, node: f.Loop) -> None:
     frame.guards.append(Guard(node.source if node.target is None else None, "while"))
     frame.run(node.body)
     frame.run(node.step)
+    if node.target is not None and not isinstance(node.source, f.Call):
+        marks.given_out(frame, node.source, node.body)
     frame.guards.pop()
     frame.loops.pop()
     for name, value in before.items():

@@ -181,8 +181,8 @@ def _severity(hit: Hit) -> Severity | None:
             severity = "info"
         return severity
     if change.code in {"PG502", "PG506"}:
-        return "error"
-    if change.code in {"PG503", "PG802", "PG511"}:
+        return "error" if hit.confidence else "info"
+    if change.code in {"PG503", "PG504", "PG802", "PG511"}:
         return "info"
     if change.code == "PG109" and hit.after < 200:
         return None

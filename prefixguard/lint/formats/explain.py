@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from prefixguard.errors import InputError
+from prefixguard.lint.trade import trades
 from prefixguard.rulebook import Rulebook
 
 
@@ -22,6 +23,9 @@ def explained(code: str, rulebook: Rulebook) -> str:
     out.extend(["", "Why", rule.why.strip(), "", "What to do", rule.mend.strip()])
     for api, text in rule.mend_for.items():
         out.extend(["", f"With {api}:", text.strip()])
+    both = trades(rulebook, rule.code)
+    if both:
+        out.extend(["", "Trimming against keeping", *(choice.text for choice in both)])
     for example in rule.examples:
         out.extend(
             [

@@ -8,6 +8,7 @@ from typing import Any
 from prefixguard.lint.fixes import fix_of
 from prefixguard.lint.formats import rule as rules
 from prefixguard.lint.run import Report, place
+from prefixguard.lint.trade import trade
 from prefixguard.lint.values import Step
 from prefixguard.lint.verdict import LintFinding
 from prefixguard.rulebook import Rulebook
@@ -19,6 +20,7 @@ def entry(report: Report, finding: LintFinding, rulebook: Rulebook) -> dict[str,
     file = files[finding.file]
     at = place(file, finding.at)
     fix = fix_of(report.project, finding)
+    both = trade(rulebook, finding.code, finding.api) if finding.position == "history" else None
     return {
         "code": finding.code,
         "name": rules.name(rulebook, finding.code),
@@ -34,6 +36,7 @@ def entry(report: Report, finding: LintFinding, rulebook: Rulebook) -> dict[str,
         "deliberate": finding.deliberate,
         "evidence": finding.evidence,
         "mend": rules.mend(rulebook, finding),
+        "trade": both.as_json() if both is not None else None,
         "trace": _steps(report, finding.trace),
         "also": [_steps(report, way) for way in finding.also],
         "fix": fix.as_json() if fix is not None else None,

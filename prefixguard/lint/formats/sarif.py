@@ -10,6 +10,7 @@ from prefixguard.lint.fixes import fix_of
 from prefixguard.lint.formats import places
 from prefixguard.lint.formats import rule as rules
 from prefixguard.lint.run import Report, in_characters
+from prefixguard.lint.trade import trade
 from prefixguard.lint.verdict import LintFinding
 from prefixguard.reports.sarif import LEVELS, Replacement, SarifResult, Spot, to_sarif
 from prefixguard.rulebook import Rulebook
@@ -22,7 +23,7 @@ def printed(report: Report, rulebook: Rulebook) -> str:
     """The whole report as one SARIF log."""
     kept = sorted(report.findings, key=lambda finding: -SEVERITIES.index(finding.severity))[:MOST_RESULTS]
     chosen = {id(finding) for finding in kept}
-    results = [_result(report, finding) for finding in report.findings if id(finding) in chosen]
+    results = [_result(report, finding, rulebook) for finding in report.findings if id(finding) in chosen]
     problems = [f"{os.path.relpath(p.path)}:{p.row}:{p.column}: {p.message}" for p in report.problems]
     written = to_sarif(
         results,
@@ -34,11 +35,17 @@ def printed(report: Report, rulebook: Rulebook) -> str:
     return written.decode().rstrip("\n")
 
 
-def _result(report: Report, finding: LintFinding) -> SarifResult:
+def _message(rulebook: Rulebook, finding: LintFinding) -> str:
+    both = trade(rulebook, finding.code, finding.api) if finding.position == "history" else None
+    said = f"{finding.message}. Lost: {finding.lost}."
+    return f"{said} Trimming against keeping: {both.text}" if both is not None else said
+
+
+def _result(report: Report, finding: LintFinding, rulebook: Rulebook) -> SarifResult:
     return SarifResult(
         code=finding.code,
         level=LEVELS[finding.severity],
-        message=f"{finding.message}. Lost: {finding.lost}.",
+        message=_message(rulebook, finding),
         spot=places.spot(report, finding),
         trace=places.steps(report, finding),
         fingerprint=fingerprint(report, finding),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from prefixguard.lint.formats import rule as rules
 from prefixguard.lint.run import Report, place
+from prefixguard.lint.trade import trade
 from prefixguard.lint.verdict import LintFinding
 from prefixguard.rulebook import Rulebook
 
@@ -69,23 +70,13 @@ def _finding(report: Report, finding: LintFinding, rulebook: Rulebook) -> list[s
         out.append(
             f"  seen: confirmed by {len(confirmed)} recorded break{'s' if len(confirmed) != 1 else ''} ({confirmed[0]})"  # noqa: E501
         )
-    price = _price(finding)
-    if price:
-        out.append(f"  note: {price}")
+    both = trade(rulebook, finding.code, finding.api) if finding.position == "history" else None
+    if both is not None:
+        out.append(f"  cost: {both.text}")
     mend = rules.mend(rulebook, finding)
     if mend:
         out.append(f"  mend: {mend}")
     return out
-
-
-def _price(finding: LintFinding) -> str:
-    """History work is a trade: what each choice costs."""
-    if finding.code in {"PG301", "PG302", "PG303", "PG304"} and finding.position == "history":
-        return (
-            "dropping costs the history behind the cut once per cut at the full price; keeping costs the cached price "  # noqa: E501
-            "for the kept part on every turn. Cut rarely and much, never a little on each turn."
-        )
-    return ""
 
 
 def _way(report: Report, finding: LintFinding) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from prefixguard.lint import facts as f
 from prefixguard.lint.calls import applying
 from prefixguard.lint.expressions import picking
-from prefixguard.lint.history import splitting
+from prefixguard.lint.history import marks, splitting
 from prefixguard.lint.known import order
 from prefixguard.lint.values import (
     NOTHING,
@@ -50,6 +50,8 @@ def called_back(
         f"mapped by `{name}`",
         callback.scope,
     )
+    if name in {"map", "flatMap", "forEach"} and callback.function[0] == frame.file.index:
+        marks.given_out(frame, func.base, frame.flow.function(callback.function).body)
     if name in {"filter", "find", "findLast", "some", "every"}:
         if name in {"some", "every"}:
             return NOTHING

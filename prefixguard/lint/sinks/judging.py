@@ -36,8 +36,9 @@ _MODEL_WORDS = re.compile(
 )
 
 
-_PASSING = {"PG101", "PG103", "PG104", "PG105", "PG110"}
-"""What a message of the user must not be made anew with: clocks, ids, counters, chance."""
+_TOLD = {"message": {"PG101", "PG103", "PG104", "PG105", "PG110"}, "decision": {"PG107"}}
+"""What is told of at two weak positions: what a message must not be made anew with, and modes that decide."""
+
 
 _STARTERS = {
     "__init__",
@@ -72,12 +73,12 @@ def judge(
 ) -> None:
     """Note each change in a value as a hit; wait for what is not known yet."""
     place = position or sink.position
-    passing = place == "message"
-    place = "history" if passing else place
+    codes = _TOLD.get(place)
+    place = {"message": "history", "decision": "system"}.get(place, place)
     for change in value.flat():
         if change.key in known or change.edit:
             continue
-        if passing and (change.code not in _PASSING or change.lifetime > TURN):
+        if codes is not None and (change.code not in codes or change.lifetime > TURN):
             continue
         made = settled(frame, sink, change)
         if made is None:

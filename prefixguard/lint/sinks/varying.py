@@ -10,9 +10,24 @@ from typing import TYPE_CHECKING
 from prefixguard.lint import facts as f
 from prefixguard.lint import walk
 from prefixguard.lint.knowledge import snake
+from prefixguard.lint.sinks import judging
+from prefixguard.lint.summary import Sink
+from prefixguard.lint.values import Func, Klass, mixed
 
 if TYPE_CHECKING:
     from prefixguard.lint.frame import Frame
+
+
+def decided(frame: Frame, test: f.Expr) -> None:
+    """A test in a function that writes the system text: a mode in it decides what the text says."""
+    function = frame.function
+    if function is None or frame.knowledge.prompt_function(function.name) is None:
+        return
+    parts = [frame.value(item) for item in walk.inside(test) if isinstance(item, (f.Name, f.Attr))]
+    value = mixed(part for part in parts if not isinstance(part.shape, (Func, Klass)))
+    if not value.plain:
+        label = "decides what the system text says"
+        judging.judge(frame, Sink("decision", "function", frame.file.index, test.at, "", 0, label), value)
 
 
 def varies(frame: Frame, test: f.Expr) -> bool:
