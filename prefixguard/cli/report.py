@@ -14,7 +14,7 @@ from prefixguard.rulebook import Rulebook
 from prefixguard.store import Store
 from prefixguard.turn import Analysis
 
-type _Format = Literal["text", "json", "markdown", "csv", "ticket"]
+type _Format = Literal["text", "json", "html", "markdown", "csv", "ticket"]
 
 
 @click.command()
@@ -26,9 +26,9 @@ type _Format = Literal["text", "json", "markdown", "csv", "ticket"]
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["text", "json", "markdown", "csv", "ticket"]),
+    type=click.Choice(["text", "json", "html", "markdown", "csv", "ticket"]),
     default="text",
-    help="How to print it; `ticket` is one line per session.",
+    help="How to print it; `html` is one page that needs nothing else, `ticket` one line per session.",
 )
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file instead."
@@ -52,17 +52,23 @@ def command(
       prefixguard report 7f3a --every-turn
       prefixguard report requests.jsonl --format markdown >> "$GITHUB_STEP_SUMMARY"
       prefixguard report --all --format json -o report.json
+      prefixguard report --format html -o report.html
     """
     if everything:
         if names:
             raise InputError("report: name sessions, or use --all, not both")
         with Store.open(store, create=False) as record:
             names = tuple(row.id for row in record.sessions())
-    analysis = analysed(names, store, server, code)
-    if format_ == "text" and output is None:
-        console().print(render_report(analysis, Rulebook().findings, every_turn=every_turn))
-        return
-    content = _written(analysis, format_, every_turn=every_turn)
+    if format_ == "html":
+        from prefixguard.cli.kept import html_report_of
+
+        content = html_report_of(names, store, server, code)
+    else:
+        analysis = analysed(names, store, server, code)
+        if format_ == "text" and output is None:
+            console().print(render_report(analysis, Rulebook().findings, every_turn=every_turn))
+            return
+        content = _written(analysis, format_, every_turn=every_turn)
     if output is None:
         click.echo(content, nl=False)
         return
@@ -72,7 +78,9 @@ def command(
         raise InputError(f"{output}: cannot be written: {error.strerror or error}") from error
 
 
-def _written(analysis: Analysis, format_: _Format, *, every_turn: bool) -> bytes:
+def _written(
+    analysis: Analysis, format_: Literal["text", "json", "markdown", "csv", "ticket"], *, every_turn: bool
+) -> bytes:
     match format_:
         case "json":
             from prefixguard.reports.json import to_json

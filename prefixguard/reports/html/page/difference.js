@@ -32,8 +32,9 @@ export function differenceBlock(difference, hrefOf) {
       return el("figure", { class: "side" }, el("figcaption", null, label), el("p", { class: "dim nothing" }, "(nothing)"));
     }
     const content = by === "words" ? words(value, kind) : pieces(value, kind);
+    const whole = by === "words" && value.words.every(([op]) => op === "differs") ? `whole whole-${kind}` : "";
     return el("figure", { class: "side" }, el("figcaption", null, label),
-      el("pre", { class: by, tabindex: "0", role: "group", "aria-label": `${name}, by ${by}` }, content));
+      el("pre", { class: `${by} ${whole}`, tabindex: "0", role: "group", "aria-label": `${name}, by ${by}` }, content));
   }
 
   draw();
@@ -41,7 +42,8 @@ export function differenceBlock(difference, hrefOf) {
     el("div", { class: "block-head" }, el("h2", null, "Where it parts"), el("span", { class: "grow" }), hasTokens ? buttons : null),
     el("p", null, el("code", { class: "place" }, safe(difference.where)), `: ${difference.what}`,
       difference.detail.length ? el("span", { class: "dim" }, ` · ${difference.detail.join(", ")}`) : null),
-    sides, tokenNote, order(difference.order));
+    difference.order ? [order(difference.order), el("p", { class: "small dim gap" }, "The first of them:")] : null,
+    sides, tokenNote);
 }
 
 const MARKS = { gone: ["del", "gone: "], new: ["ins", "new: "] };
@@ -78,7 +80,7 @@ function order(names) {
   const list = (own, other) => el("ol", { class: "order" }, own.map((name, i) =>
     el("li", { class: name === other[i] ? "same" : "differs" }, oneLine(name))));
   return el("details", { class: "orders", open: before.length <= 12 },
-    el("summary", null, "The tools in their order"),
+    el("summary", null, `The tools in their order: ${before.length} before, ${after.length} after`),
     el("div", { class: "sides" },
       el("div", null, el("p", { class: "dim small" }, "before"), list(before, after)),
       el("div", null, el("p", { class: "dim small" }, "after"), list(after, before))));

@@ -13,6 +13,9 @@ export const MARK_WORDS = {
   unread: "not understood",
 };
 
+/** Marks that the keys for the next break stop at. */
+export const BREAKS = new Set(["break", "decided", "miss"]);
+
 const SHAPES = {
   break: "M0 -5 L5 4 L-5 4 Z",
   decided: "M0 -5 L5 0 L0 5 L-5 0 Z",

@@ -55,7 +55,7 @@ export function start(root, source, options = {}) {
     el("footer", { class: "bottom" },
       el("p", null, options.footer ?? "", " ~ marks an estimate, ? what is unknown."),
       el("details", null, el("summary", null, "Keys"),
-        el("p", null, "On the bars: ← → move, ↑ ↓ go to the break before and after, Enter opens. On a turn: j and k go to the next and previous turn, n and p to the next and previous break, Esc back to the session. / goes to the filter."),
+        el("p", null, "On the bars: ← → move, ↑ ↓ go to the break or miss before and after, Enter opens. On a turn: j and k go to the next and previous turn, n and p to the next and previous break or miss, Esc back to the session. / goes to the filter."),
         keys)));
   drawKeys();
 

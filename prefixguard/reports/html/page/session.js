@@ -3,6 +3,7 @@
 import { el, put } from "./dom.js";
 import { bill, exactTokens, money, moment, percent } from "./figures.js";
 import { causesBlock } from "./causes.js";
+import { BREAKS } from "./marks.js";
 import { oneLine } from "./safe.js";
 import { timeline } from "./timeline.js";
 import { openTurn } from "./turn.js";
@@ -63,7 +64,7 @@ export async function openSession(context, key, index = null) {
 
   function nextBreak(from, way) {
     for (let i = from + way; i >= 0 && i < view.turns.length; i += way) {
-      if (["break", "decided", "miss"].includes(view.turns[i].mark)) return i;
+      if (BREAKS.has(view.turns[i].mark)) return i;
     }
     return -1;
   }

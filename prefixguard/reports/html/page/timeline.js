@@ -4,7 +4,7 @@
 
 import { el, freshId, put, svg } from "./dom.js";
 import { clock, exactTokens, money, plural, predicted, seconds, tokens } from "./figures.js";
-import { MARK_WORDS, markPath, markSign } from "./marks.js";
+import { BREAKS, MARK_WORDS, markPath, markSign } from "./marks.js";
 
 const LEAST_STEP = 5; // pixels from bar to bar
 const MOST_STEP = 44;
@@ -236,7 +236,7 @@ export function timeline({ open }) {
 
   function next(direction) {
     for (let i = active + direction; i >= 0 && i < turns.length; i += direction) {
-      if (turns[i].mark === "break" || turns[i].mark === "decided") return i;
+      if (BREAKS.has(turns[i].mark)) return i;
     }
     return active;
   }

@@ -20,11 +20,11 @@ export async function openTurn(context) {
   function target(name) {
     if (name === "previous") return view.turns[position - 1];
     if (name === "next") return view.turns[position + 1];
-    return view.turns[context.nextBreak(position, name === "break before" ? -1 : 1)];
+    return view.turns[context.nextBreak(position, name === "break or miss before" ? -1 : 1)];
   }
 
   function drawMoves() {
-    const words = [["previous", "‹ turn", "k"], ["next", "turn ›", "j"], ["break before", "‹ break", "p"], ["break after", "break ›", "n"]];
+    const words = [["previous", "‹ turn", "k"], ["next", "turn ›", "j"], ["break or miss before", "‹ break", "p"], ["break or miss after", "break ›", "n"]];
     put(moves, words.map(([name, word, letter]) => {
       const to = target(name);
       const label = { "aria-label": `${name}${to ? `: turn ${to.index}` : ""}`, title: `${name} (${letter})` };
@@ -54,7 +54,7 @@ export async function openTurn(context) {
   return {
     element,
     pressed(name) {
-      const names = { j: "next", k: "previous", n: "break after", p: "break before" };
+      const names = { j: "next", k: "previous", n: "break or miss after", p: "break or miss before" };
       const to = names[name] ? target(names[name]) : null;
       if (to) context.go(hrefOf(to));
       return Boolean(to);
