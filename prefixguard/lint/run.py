@@ -28,6 +28,9 @@ from prefixguard.rulebook import Rulebook
 _PARALLEL_FROM = 300
 """Files with prompt words from which a second process pays for its start."""
 
+DEEPEST = 30_000
+"""Calls on the stack: a module is read inside the one that imports it, a function inside its first caller."""
+
 _TESTS = re.compile(
     r"(^|/)(tests?|__tests__|testing|spec|e2e|evals?)/|(^|/)(test_[^/]*|conftest|[^/]*_test)\.py$|\.(test|spec|stories)\.[cm]?[jt]sx?$"
 )
@@ -151,10 +154,9 @@ def _analysed(
     enabled = gc.isenabled()
     limit = sys.getrecursionlimit()
     gc.disable()
-    # A module is read inside the one that imports it, a function inside its first caller.
-    sys.setrecursionlimit(max(limit, 30_000))
+    sys.setrecursionlimit(max(limit, DEEPEST))
     try:
-        if workers > 1 and len(matter) >= _PARALLEL_FROM and hasattr(os, "fork"):
+        if workers > 1 and len(matter) >= _PARALLEL_FROM:
             from prefixguard.lint.parallel import analysed
 
             return analysed(project, knowledge, matter, workers)

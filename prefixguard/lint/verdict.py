@@ -71,7 +71,7 @@ class LintFinding:
     deliberate: bool = False
     evidence: str = ""
     also: tuple[tuple[Step, ...], ...] = ()
-    """The shortest way into each other file that the value reaches, at most `MOST_WAYS`."""
+    """The shortest ways to other places that the value reaches, at most `MOST_WAYS`."""
     extra: dict[str, Any] = field(default_factory=dict)
 
 
@@ -113,19 +113,17 @@ def judge(flow: Flow) -> list[LintFinding]:
 
 
 def with_ways(finding: LintFinding, ways: Iterable[tuple[Step, ...]]) -> LintFinding:
-    """The finding with the shortest of these ways into each file where its own way does not end."""
-    shown = finding.trace[-1].file if finding.trace else finding.file
-    shortest: dict[int, tuple[Step, ...]] = {}
-    for way in ways:
-        end = way[-1]
-        if end.file == shown:
-            continue
-        known = shortest.get(end.file)
-        if known is None or (len(way), way) < (len(known), known):
-            shortest[end.file] = way
-    if not shortest:
-        return finding
-    return replace(finding, also=tuple(shortest[file] for file in sorted(shortest)[:MOST_WAYS]))
+    """The finding with the shortest of these ways to each place that no shown way passes."""
+    passed = {(step.file, step.at[0]) for step in finding.trace}
+    chosen: list[tuple[Step, ...]] = []
+    for way in sorted(set(ways), key=lambda way: (len(way), way)):
+        end = (way[-1].file, way[-1].at[0])
+        if end not in passed:
+            chosen.append(way)
+            passed.update((step.file, step.at[0]) for step in way)
+            if len(chosen) == MOST_WAYS:
+                break
+    return replace(finding, also=tuple(chosen)) if chosen else finding
 
 
 def _superseded(hit: Hit, rows: set[tuple[int, int]] | None) -> bool:

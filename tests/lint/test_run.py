@@ -314,7 +314,12 @@ def test_what_the_linter_stumbles_over_hides_nothing_else(
     assert ["on purpose" in problem.message for problem in report.problems] == [True]
 
 
-def test_several_processes_find_what_one_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("threads", [1, 2], ids=["forked", "started"])
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_several_processes_find_what_one_finds(
+    threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from prefixguard.lint import parallel
     from prefixguard.lint import run as module
 
     for number in range(6):
@@ -322,5 +327,27 @@ def test_several_processes_find_what_one_finds(tmp_path: Path, monkeypatch: pyte
         write(tmp_path / f"p{number}", CLOCKED % "" if number % 2 else SETS)
     alone = run(tmp_path, jobs=1).findings
     monkeypatch.setattr(module, "_PARALLEL_FROM", 2)
+    monkeypatch.setattr(parallel, "threads", lambda: threads)
     assert run(tmp_path, jobs=2).findings == alone
     assert len(alone) == 6
+
+
+def test_beside_other_threads_nothing_is_forked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+    import threading
+
+    from prefixguard.lint import run as module
+
+    write(tmp_path, CLOCKED % "")
+    (tmp_path / "p").mkdir()
+    write(tmp_path / "p", SETS)
+    monkeypatch.setattr(module, "_PARALLEL_FROM", 2)
+    monkeypatch.setattr(os, "fork", None)
+    done = threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    try:
+        assert len(run(tmp_path, jobs=2).findings) == 2
+    finally:
+        done.set()
+        other.join()

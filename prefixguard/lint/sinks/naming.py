@@ -30,6 +30,7 @@ from prefixguard.lint.values import (
 if TYPE_CHECKING:
     from prefixguard.lint.frame import Frame
 
+_MANY = 6
 _TAIL = 40
 """Characters of known text that are more than the end of a tag."""
 
@@ -164,11 +165,14 @@ def _ahead_of_text(frame: Frame, at: f.At, content: Value) -> None:
     if isinstance(content.shape, Either):
         for option in content.shape.options:
             _ahead_of_text(frame, at, option)
-    if not isinstance(content.shape, Words):
+    if isinstance(content.shape, Words):
+        parts = content.shape.parts
+        last = max((i for i, part in enumerate(parts) if not part.plain or part.size >= _TAIL), default=0)
+        front = mixed(parts[:last])
+    elif content.shape is None and content.place is None and len(content.all_refs()) >= _MANY:
+        front = content  # a text of so many parts that their order was lost
+    else:
         return
-    parts = content.shape.parts
-    last = max((i for i, part in enumerate(parts) if not part.plain or part.size >= _TAIL), default=0)
-    front = mixed(parts[:last])
     if not front.plain:
         sink = Sink("message", "message", frame.file.index, at, "", 0, "stands ahead of a message's text")
         judging.judge(frame, sink, front)
