@@ -47,7 +47,8 @@ class Copy:
             return
         self.chunks.append(data)
         self.size += len(data)
-        if len(self.marks) < _MARKS:
+        # A server may keep a connection alive with comments for minutes: they must not use up the marks.
+        if len(self.marks) < _MARKS and (data[:1] != b":" or b"\ndata" in data):
             self.marks.append((self.size, (time.perf_counter() - self.started) * 1000))
 
     def _give_up(self, reason: str) -> None:

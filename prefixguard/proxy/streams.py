@@ -21,6 +21,7 @@ from mitmproxy.proxy.layers.http._events import (
     RequestTrailers,
     ResponseProtocolError,
 )
+
 from prefixguard.proxy.tap import SENT_AGAIN
 
 # mitmproxy's layers are generators of commands, which it leaves without types.

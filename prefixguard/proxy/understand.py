@@ -51,21 +51,27 @@ def exchange_of(capture: Capture, marks: Sequence[tuple[int, float]] = ()) -> Ex
 
 
 def timing_of(capture: Capture, marks: Sequence[tuple[int, float]]) -> Timing:
-    """The capture's timing with the first token where it really came.
+    """The capture's timing with the first token where it really came, None where none came.
 
     Some servers answer at once with an event that says no more than that they
-    work on it. The first chunk that holds anything else is taken; a compressed
-    stream keeps the time of its first chunk.
+    work on it, or with comments that keep the connection alive. The first chunk
+    behind which anything else has arrived is taken.
     """
-    encoded = capture.response_headers.get("content-encoding", "identity") not in ("identity", "")
-    body = capture.response_body
-    if encoded or not marks or not body:
+    if not marks or not capture.response_body:
         return capture.timing
-    at = _first_content(body[: marks[-1][0]])
-    if at is None:
-        return capture.timing if len(body) <= marks[-1][0] else Timing(None, capture.timing.total_ms)
-    first = next(ms for received, ms in marks if received > at)
-    return Timing(first, capture.timing.total_ms)
+    encoding = capture.response_headers.get("content-encoding", "identity")
+    if encoding in ("identity", ""):
+        at = _first_content(capture.response_body)
+        later = [ms for received, ms in marks if at is not None and received > at]
+        return Timing(later[0] if later else None, capture.timing.total_ms)
+    # Of a compressed stream each chunk's own text is unknown, but not what had arrived with it.
+    for received, ms in marks:
+        start = decode(capture.response_body[:received], encoding, aborted=True)
+        if start is None:
+            return capture.timing
+        if _first_content(start) is not None:
+            return Timing(ms, capture.timing.total_ms)
+    return Timing(None, capture.timing.total_ms)
 
 
 def _first_content(head: bytes) -> int | None:

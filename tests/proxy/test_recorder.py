@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from prefixguard.exchange import Capture, SessionKey, Timing
 from prefixguard.proxy.account import account
 from prefixguard.proxy.analyst import Analyst, make_analyst
+from prefixguard.proxy.copies import Copy
 from prefixguard.proxy.frames import Event, Frame, Lost, Stored, Trouble, TurnSeen
 from prefixguard.proxy.recorder import Recorder
 from prefixguard.proxy.understand import exchange_of, timing_of
@@ -183,16 +186,32 @@ START = b'event: message_start\ndata: {"type": "message_start"}\n\nevent: ping\n
         ([START, DELTA], 20.0),
         ([b": keep-alive\n\n", DELTA], 20.0),
         ([b'{"id": "whole"}'], 10.0),
-        ([CREATED], 10.0),
+        ([CREATED], None),
+        ([b": keep-alive\n\n", b": keep-alive\n\n"], None),
+        ([b": keep-alive\n\n", b": keep-alive\n\n" + DELTA], 20.0),
     ],
 )
-def test_first_token(chunks: list[bytes], first: float) -> None:
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+def test_first_token(chunks: list[bytes], first: float | None, encoding: str) -> None:
+    packer = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
     marks, size = [], 0
+    if encoding == "gzip":
+        chunks = [packer.compress(chunk) + packer.flush(zlib.Z_SYNC_FLUSH) for chunk in chunks]
     for n, chunk in enumerate(chunks):
         size += len(chunk)
         marks.append((size, 10.0 * (n + 1)))
-    made = replace(capture(response_body=b"".join(chunks)), timing=Timing(10.0, 99.0))
-    assert timing_of(made, marks) == Timing(first, 99.0)
+    headers = {"content-encoding": encoding}
+    made = capture(response_body=b"".join(chunks), response_headers=headers)
+    assert timing_of(replace(made, timing=Timing(10.0, 99.0)), marks) == Timing(first, 99.0)
+
+
+def test_comments_do_not_use_up_the_marks() -> None:
+    copy = Copy(time.perf_counter())
+    for _ in range(1000):
+        copy(b": still at it\n\n")
+    copy(DELTA)
+    made = capture(response_body=b"".join(copy.chunks))
+    assert timing_of(made, copy.marks).first_token_ms == copy.marks[-1][1]
 
 
 def test_accounts() -> None:
