@@ -30,7 +30,7 @@ def captures(
         usage = {
             "prompt_tokens": 1500 + 30 * turn,
             "completion_tokens": 10,
-            "prompt_tokens_details": {"cached_tokens": 0 if turn == 0 or (clock and turn > 1) else 1408},
+            "prompt_tokens_details": {"cached_tokens": _cached(turn, clock)},
         }
         response = {
             "id": "r",
@@ -50,6 +50,11 @@ def captures(
             response_body=json.dumps(response).encode(),
             timing=Timing(120.0, 300.0),
         )
+
+
+def _cached(turn: int, clock: bool) -> int:
+    """The whole blocks of 128 tokens of the prompt before, which a still prompt goes on from."""
+    return 0 if turn == 0 or (clock and turn > 1) else (1500 + 30 * (turn - 1)) // 128 * 128
 
 
 def key_of(name: str) -> SessionKey:

@@ -35,6 +35,8 @@ class Running:
     desk: Desk
     hub: Hub
     client: httpx.Client
+    stop: Callable[[], None]
+    """Ends it before the block does."""
 
     def get(self, path: str, **headers: str) -> httpx.Response:
         return self.client.get(path, headers=headers)
@@ -49,28 +51,32 @@ class Running:
 
 
 @contextmanager
-def running(feed: Feed, budget: int = BUDGET) -> Iterator[Running]:
-    """Serves a feed on a free port until the block ends."""
+def running(feed: Feed, budget: int = BUDGET, port: int = 0) -> Iterator[Running]:
+    """Serves a feed until the block ends; on a free port where none is said."""
     hub = Hub()
     desk = Desk(feed, lambda: Fold(RULEBOOK, OPTIONS), RULEBOOK.findings, hub, budget)
     started = threading.Event()
     app = make_app(desk, hub, Gate.of(KEY, "127.0.0.1"), overview([], RULEBOOK.findings, None, "test"))
     server = Server(app, hub, started.set)
-    listener = bind("127.0.0.1", 0)
+    listener = bind("127.0.0.1", port)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=lambda: loop.run_until_complete(server.serve([listener])), daemon=True)
     thread.start()
     assert started.wait(20)
-    with httpx.Client(base_url=url, headers={"authorization": f"Bearer {KEY}"}, timeout=30) as client:
-        try:
-            yield Running(url, desk, hub, client)
-        finally:
+
+    def stop() -> None:
+        if thread.is_alive():
             loop.call_soon_threadsafe(server.stop)
             thread.join(20)
-            ended = not thread.is_alive()
+        assert not thread.is_alive()
+
+    with httpx.Client(base_url=url, headers={"authorization": f"Bearer {KEY}"}, timeout=30) as client:
+        try:
+            yield Running(url, desk, hub, client, stop)
+        finally:
+            stop()
             loop.close()
-    assert ended
 
 
 def wait_until[T](find: Callable[[], T], patience: float = 20.0) -> T:

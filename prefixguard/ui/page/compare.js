@@ -20,16 +20,23 @@ export async function openComparison(context, before, after) {
     el("div", { class: "page-head" }, el("h1", null, "Compare two sessions"),
       el("p", { class: "dim" }, "The same work before and after a change, say.")),
     el("div", { class: "compare-choice" }, sides.map((one) => one.choice),
-      el("button", { type: "button", class: "plain", onclick: () => open(sides[1].key(), sides[0].key()) }, "Swap")),
+      el("button", { type: "button", class: "plain", onclick: swap }, "Swap")),
     result);
 
+  function swap() {
+    const keys = sides.map((one) => one.key());
+    sides.forEach((one, i) => one.choose(keys[1 - i]));
+    chosen();
+  }
+
   function side(word, key) {
-    const select = el("select", { onchange: () => open(sides[0].key(), sides[1].key()) });
+    const select = el("select", { id: `compare-${word}`, onchange: chosen });
     const bars = timeline({ open: (position) => go(`#/s/${select.value}/t/${mine.turns[position].index}`), compact: true });
     const mine = {
       word, bars, turns: [],
       key: () => select.value,
-      choice: el("label", { class: "compare-side" }, el("span", null, word), select),
+      choose: (value) => { select.value = value; },
+      choice: el("div", { class: "compare-side" }, el("label", { for: `compare-${word}` }, word), select),
       fill(sessions) {
         const chosen = select.value || key;
         put(select, el("option", { value: "" }, "choose a session"), sessions.map((entry) =>
@@ -47,9 +54,11 @@ export async function openComparison(context, before, after) {
     return words.join(" · ");
   }
 
-  function open(one, other) {
-    const hash = one || other ? `#/compare/${one || "-"}/${other || "-"}` : "#/compare";
-    if (location.hash !== hash) history.replaceState(null, "", hash);
+  /** The address says what is compared, so that it can be kept and passed on. */
+  function chosen() {
+    const keys = sides.map((one) => one.key());
+    const hash = keys.some(Boolean) ? `#/compare/${keys.map((key) => key || "-").join("/")}` : "#/compare";
+    history.replaceState(null, "", hash);
     draw();
   }
 
