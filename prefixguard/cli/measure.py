@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 @click.option(
     "--program", metavar="PROGRAM", help="The llama-server or vllm to launch; by default one is found."
 )
+@click.option(
+    "--kv-events", metavar="ENDPOINT",
+    help="Where vLLM publishes its cache's events, if it does not say so itself, e.g. tcp://*:5557.",
+)  # fmt: skip
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text")
 def command(
     *,
@@ -59,6 +63,7 @@ def command(
     threads: int | None,
     chat_template: Path | None,
     program: str | None,
+    kv_events: str | None,
     format_: str,
 ) -> None:
     """Ask a recorded session again of a real server: predicted against measured, turn by turn.
@@ -95,11 +100,17 @@ def command(
             )  # fmt: skip
 
     if server is not None:
-        trial = trial_of(bench_for(attach(server, key=key), key=key, model=model, rulebook=rulebook))
+        trial = trial_of(
+            bench_for(attach(server, key=key), key=key, model=model, kv_events=kv_events, rulebook=rulebook)
+        )
     elif launch == "vllm":
         assert model is not None
         with launch_vllm(model, program=program, template=chat_template, options=server_options) as served:
-            trial = trial_of(bench_for(served.engine, model=None, flags=server_options, rulebook=rulebook))
+            trial = trial_of(
+                bench_for(
+                    served.engine, model=None, flags=server_options, kv_events=kv_events, rulebook=rulebook
+                )
+            )
     else:
         assert model is not None
         with start(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
+from prefixguard.trial.evidence import Evidence
 from prefixguard.trial.fit import Fit, Point, fit_points
 from prefixguard.trial.outcome import EngineFacts, MeasuredTurn, Sample, Skipped, Trial, TrialVerdict
 from prefixguard.turn import Turn
@@ -31,11 +32,12 @@ def judge(
     places: Sequence[int] | None = None,
     warm_up: int = 0,
     notes: Sequence[str] = (),
+    evidence: Mapping[int, Evidence] | None = None,
 ) -> Trial:
     """The trial of analysed turns. samples: by the turn's index, one for each run.
 
     places: where each turn stands in the record, when some of the record was
-    passed over.
+    passed over. evidence: by the turn's index, of the first run.
     """
     measured: list[MeasuredTurn] = []
     passed = list(skipped)
@@ -48,7 +50,8 @@ def judge(
             passed.append(Skipped(place, turn.note or _NO_FIGURE))
             continue
         parent = sizes.get(turn.parent) if turn.parent is not None else None
-        measured.append(_judged(engine, turn, place, taken, counts[0], parent))
+        shown = _placed((evidence or {}).get(turn.index), places)
+        measured.append(_judged(engine, turn, place, taken, counts[0], parent, shown))
     fit = fit_points([p for turn in measured if (p := _point(turn)) is not None])
     priced = tuple(replace(turn, break_ms=_break_ms(turn, fit)) for turn in measured)
     return Trial(
@@ -59,12 +62,13 @@ def judge(
 
 
 def _judged(
-    engine: EngineFacts, turn: Turn, place: int, taken: Sequence[Sample], first: int, parent: int | None
+    engine: EngineFacts, turn: Turn, place: int, taken: Sequence[Sample], first: int, parent: int | None,
+    shown: Evidence | None,
 ) -> MeasuredTurn:  # fmt: skip
     assert turn.cache is not None
     low, high = (turn.cache.read_low, turn.cache.read_high) if engine.caching else (0, 0)
     verdict = _verdict(low, high, first)
-    explanation, words = _explained(engine, turn, verdict, low, high, first)
+    explanation, words = _explained(engine, turn, verdict, low, high, first, shown)
     primary = next((f.code for f in turn.findings if f.primary), None)
     total = turn.usage.total if turn.usage is not None else turn.tokens.prompt
     return MeasuredTurn(
@@ -75,7 +79,7 @@ def _judged(
         first_token_ms=_median([s.first_token_ms for s in taken]),
         prefill_ms=_median([s.prefill_ms for s in taken]),
         exact_ids=turn.tokens.exact, is_break=turn.is_break, cause=primary if turn.is_break else None,
-        rebilled=turn.tokens.rebilled, parent_tokens=parent,
+        rebilled=turn.tokens.rebilled, parent_tokens=parent, evidence=shown,
     )  # fmt: skip
 
 
@@ -88,17 +92,20 @@ def _verdict(low: int, high: int, measured: int) -> TrialVerdict:
 
 
 def _explained(
-    engine: EngineFacts, turn: Turn, verdict: TrialVerdict, low: int, high: int, measured: int
-) -> tuple[str | None, str]:
+    engine: EngineFacts, turn: Turn, verdict: TrialVerdict, low: int, high: int, measured: int,
+    shown: Evidence | None,
+) -> tuple[str | None, str]:  # fmt: skip
     codes = [f.code for f in turn.findings]
     if verdict == "exact":
         own = min(turn.tokens.shared, turn.tokens.prompt - 1)
         if engine.kind == "llama.cpp" and turn.tokens.exact and measured < own and engine.caching and high:
-            return "PG606", f"another prompt took the slot: {measured:,} of {own:,} shared tokens were left"
+            return "PG606", f"{_taken_by(shown)}: {measured:,} of {own:,} shared tokens were left"
         return None, ""
     if verdict == "more":
         return None, _MORE.get(engine.kind, "more than this session left")
     missing = high - measured
+    if shown is not None and missing and (shown.cleared or shown.evicted):
+        return "PG602", _thrown_out(shown, measured)
     if engine.windowed and missing:
         return "PG702", f"no state was kept at the divergence: {missing:,} shared tokens were evaluated again"
     if verdict == "inside":
@@ -109,6 +116,30 @@ def _explained(
     if engine.windowed is None:
         return "PG702", "fewer than the prefix allows; the model's layers are not known: give --model"
     return "PG804", f"the prefix is unchanged, yet {low - measured:,} tokens of it were not read"
+
+
+def _taken_by(shown: Evidence | None) -> str:
+    """Who had the slot before, as far as the server showed it."""
+    if shown is None or shown.slot is None:
+        return "another prompt took the slot"
+    who = f"turn {shown.last}" if shown.last is not None else "a prompt that is none of ours"
+    held = f" and left {shown.held:,} tokens in it" if shown.held else ""
+    return f"{who} had taken slot {shown.slot}{held}"
+
+
+def _thrown_out(shown: Evidence, measured: int) -> str:
+    if shown.cleared:
+        return "the cache had been emptied, as its events say"
+    left, stored = shown.left or 0, shown.stored or 0
+    words = f"evicted: {left:,} of {stored:,} stored tokens were left, as the cache's events say"
+    return words if left == measured else f"{words}; {measured:,} were read"
+
+
+def _placed(shown: Evidence | None, places: Sequence[int] | None) -> Evidence | None:
+    """The same with the turn that had the slot before named by its place in the record."""
+    if shown is None or shown.last is None or places is None:
+        return shown
+    return replace(shown, last=places[shown.last])
 
 
 def _median(values: Sequence[float | None]) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from prefixguard.trial.evidence import Evidence
 from prefixguard.trial.fit import Fit
 
 type TrialVerdict = Literal["exact", "inside", "less", "more"]
@@ -46,7 +47,8 @@ class MeasuredTurn:
     explanation: the code that accounts for a difference; words: the same as a
     sentence, also where no code fits. cause: why the prompt parted, for a
     break. parent_tokens: of the prompt that this one continues. break_ms: what
-    its re-billed tokens cost on this machine.
+    its re-billed tokens cost on this machine. evidence: what the server showed
+    beside its usage, where it showed anything.
     """
 
     index: int
@@ -69,6 +71,7 @@ class MeasuredTurn:
     rebilled: int = 0
     parent_tokens: int | None = None
     break_ms: float | None = None
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,14 @@ class Trial:
     def count(self, verdict: TrialVerdict) -> int:
         """How many turns have this verdict."""
         return sum(turn.verdict == verdict for turn in self.turns)
+
+    @property
+    def accounted(self) -> int:
+        """Turns that read less than predicted, and exactly what the cache's own events had left of them."""
+        return sum(
+            turn.verdict == "less" and turn.evidence is not None and turn.evidence.left == turn.measured
+            for turn in self.turns
+        )
 
     @property
     def break_ms(self) -> float | None:

@@ -70,6 +70,8 @@ def test_what_an_sdk_sent_is_predicted_on_every_turn(
 def test_two_sessions_fight_over_one_slot(servers: Servers) -> None:
     result = trial(servers.any(), recorded(3, names=("a", "b")))
     assert counts(result) == [("exact", None)] * 2 + [("exact", "PG606")] * 4
+    before = result.turns[1]
+    assert f"turn 1 had taken slot 0 and left {before.prompt_tokens:,} tokens in it" in result.turns[2].words
 
 
 def test_a_request_that_forbids_reuse_reads_nothing(servers: Servers) -> None:

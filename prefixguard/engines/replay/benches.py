@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from prefixguard.engines import Engine
 from prefixguard.engines.client import JsonClient
+from prefixguard.engines.kv_events import KvEvents, subscribe
 from prefixguard.engines.llamacpp import LlamaCpp
 from prefixguard.engines.metrics import Metrics
 from prefixguard.engines.vllm import Vllm
@@ -18,7 +19,7 @@ from prefixguard.errors import InputError, ServerError
 from prefixguard.kv import Model
 from prefixguard.modelfiles import open_model
 from prefixguard.rulebook import Rulebook
-from prefixguard.trial import EngineFacts
+from prefixguard.trial import EngineFacts, Shown, Slot
 
 _PREFILL = re.compile(rb'"prompt_ms":\s*([\d.eE+-]+)')
 _COUNTERS = (
@@ -41,7 +42,8 @@ class Bench(Protocol):
 
     model: the name that requests must carry. facts: for reports, with the rule
     that predicts. counts: what the server says of its load, prompt tokens since
-    its start, None where it does not say. no_calls: forbid tool calls.
+    its start, None where it does not say. no_calls: forbid tool calls. notes:
+    what the reader of a report must know of it.
     """
 
     engine: Engine
@@ -49,6 +51,7 @@ class Bench(Protocol):
     model: str
     no_calls: bool
     facts: EngineFacts
+    notes: tuple[str, ...]
 
     def fresh(self) -> Mapping[str, Any]:
         """Makes the next prompt read nothing; gives fields that every request of the run must carry."""
@@ -60,20 +63,27 @@ class Bench(Protocol):
 
     def counts(self) -> float | None: ...
 
+    def shown(self) -> Shown:
+        """What the server shows beside its usage, since it was last asked."""
+        ...
+
 
 def bench_for(
     engine: Engine, *, key: str | None = None, model: str | None = None, flags: tuple[str, ...] = (),
-    rulebook: Rulebook | None = None,
+    kv_events: str | None = None, rulebook: Rulebook | None = None,
 ) -> Bench:  # fmt: skip
     """The bench of an attached server. model: a file or name that tells the model's layers, where the
-    server does not. flags: the options of a server that we launched. Raises ServerError, InputError.
+    server does not. flags: the options of a server that we launched. kv_events: where it publishes the
+    events of its cache, for a vLLM that does not say so itself. Raises ServerError, InputError.
     """
     client = JsonClient(engine.url, key=key, timeout=_SECONDS_FOR_A_PROMPT)
     rules = rulebook or Rulebook()
     if isinstance(engine, LlamaCpp):
+        if kv_events is not None:
+            raise InputError("--kv-events: llama.cpp publishes no events of its cache, vLLM does")
         return LlamaCppBench(engine, client, model, flags, rules)
     if isinstance(engine, Vllm):
-        return VllmBench(engine, client, model, flags, rules)
+        return VllmBench(engine, client, model, flags, rules, kv_events)
     raise ServerError(f"{engine.url}: {engine.kind} servers cannot be measured")
 
 
@@ -84,11 +94,13 @@ class LlamaCppBench:
         self, engine: LlamaCpp, client: JsonClient, model: str | None, flags: tuple[str, ...], rules: Rulebook
     ) -> None:
         self.engine: Engine = engine
+        self.notes: tuple[str, ...] = ()
         self.client = client
         self.no_calls = False
         self._flush = engine.tokenize("~ ~ ~", begin=False).tolist()
         self._slots = engine.properties.slots
         self._has_metrics = True
+        self._shows_slots = True
         self._last: tuple[float, ...] | None = None
         self.model = engine.properties.model
         shape = _shape(model, rules) if model else _found(str(engine.properties.model), rules)
@@ -144,14 +156,40 @@ class LlamaCppBench:
         found = self._metrics()
         return found[0] + found[1] if found is not None else None
 
+    def shown(self) -> Shown:
+        if not self._shows_slots:
+            return Shown()
+        try:
+            slots = self.client.get("/slots")
+        except ServerError:
+            self._shows_slots = False
+            return Shown()
+        # A slot that nothing has used yet names neither tokens nor a task.
+        return Shown(
+            slots={
+                slot["id"]: Slot(slot.get("n_prompt_tokens") or 0, slot.get("id_task") or 0)
+                for slot in slots
+                if isinstance(slot, dict) and isinstance(slot.get("id"), int)
+            }
+        )
+
 
 class VllmBench:
     """A vLLM server. Each run has a cache salt of its own, so that nobody else's blocks are read or lost."""
 
     def __init__(
-        self, engine: Vllm, client: JsonClient, model: str | None, flags: tuple[str, ...], rules: Rulebook
-    ) -> None:
+        self, engine: Vllm, client: JsonClient, model: str | None, flags: tuple[str, ...], rules: Rulebook,
+        kv_events: str | None = None,
+    ) -> None:  # fmt: skip
         self.engine: Engine = engine
+        self.notes: tuple[str, ...] = ()
+        self._events: KvEvents | None = None
+        try:
+            self._events = subscribe(client, kv_events)
+        except ServerError as error:
+            if kv_events is not None:
+                raise
+            self.notes = (str(error),)
         self._vllm = engine
         self._last: tuple[float, float] | None = None
         self.client = client
@@ -185,6 +223,13 @@ class VllmBench:
 
     def counts(self) -> float | None:
         return self._vllm.metrics().sum("vllm:prompt_tokens_total")
+
+    def shown(self) -> Shown:
+        if self._events is None:
+            return Shown()
+        events = self._events.heard()
+        lost, self._events.lost = self._events.lost, 0
+        return Shown(events, lost=lost)
 
 
 def _shape(name: str, rules: Rulebook) -> Model:

@@ -12,9 +12,9 @@ from prefixguard.analysis import Fold, Options
 from prefixguard.engines.replay.benches import Bench
 from prefixguard.engines.replay.bodies import Asked, NotReplayedError, asked_again
 from prefixguard.errors import InputError, ServerError
-from prefixguard.exchange import Exchange, Timing
+from prefixguard.exchange import Exchange, Rendered, Timing
 from prefixguard.rulebook import Rulebook
-from prefixguard.trial import Sample, Skipped, Trial, judge
+from prefixguard.trial import Evidence, Sample, Shown, Skipped, Trial, Witness, judge
 from prefixguard.wire.streams import assemble
 from prefixguard.wire.usage import decode_usage
 
@@ -51,11 +51,16 @@ def measure(
     samples: dict[int, list[Sample]] = defaultdict(list)
     first: list[Exchange] | None = None
     kept: list[int] = []
-    notes: list[str] = []
+    notes: list[str] = list(bench.notes)
+    trail: list[tuple[bool, Shown]] = []  # whether it was a counted turn, and what was shown behind it
+    salt: str | None = None
     total = len(asked) * (warm_up + repeat)
     for run in range(warm_up + repeat):
         extra = bench.fresh()
         before, ours = bench.counts(), 0
+        if first is None:
+            salt = extra.get("cache_salt")
+            trail.append((False, bench.shown()))
         answered: list[Exchange] = []
         for number, place in enumerate(asked if first is None else kept):
             what = "warming up" if run < warm_up else f"run {run - warm_up + 1} of {repeat}"
@@ -79,6 +84,8 @@ def measure(
                 skipped.append(Skipped(place, f"the server refused it: {error}"))
                 continue
             answered.append(exchange)
+            if first is None:
+                trail.append((run >= warm_up, bench.shown()))
             if run >= warm_up and first is None:
                 kept.append(place)
             ours += size
@@ -96,12 +103,37 @@ def measure(
         reason = f"; the first: {skipped[0].reason}" if skipped else ""
         raise InputError(f"nothing of this record could be asked again of {bench.engine.url}{reason}")
     fold = Fold(rulebook or Rulebook(), Options(server=bench.facts.rule))
-    turns = [fold.step(replace(e, rendered=bench.engine.render(e))) for e in first]
+    rendered = [bench.engine.render(exchange) for exchange in first]
+    turns = [fold.step(replace(e, rendered=ids)) for e, ids in zip(first, rendered, strict=True)]
     turns = fold.turns() or turns
     return judge(
         bench.facts, turns, samples, skipped, places=kept, warm_up=warm_up,
-        notes=tuple(dict.fromkeys(notes)),
+        evidence=_evidence(trail, rendered, salt, notes), notes=tuple(dict.fromkeys(notes)),
     )  # fmt: skip
+
+
+def _evidence(
+    trail: Sequence[tuple[bool, Shown]],
+    rendered: Sequence[Rendered | None],
+    salt: str | None,
+    notes: list[str],
+) -> dict[int, Evidence]:
+    """What the server showed of each counted turn, in order; what it lost and threw out goes to `notes`."""
+    witness, found = Witness(), dict[int, Evidence]()
+    for counted, shown in trail:
+        if counted:
+            ids = rendered[len(found)]
+            found[len(found)] = witness.turn(ids.prompt if ids is not None else None, shown, salt)
+        else:
+            witness.see(shown)
+    if witness.lost:
+        notes.append(f"{witness.lost:,} messages of the cache's events were lost: evictions may be missing")
+    elif witness.ledger.stored:
+        notes.append(
+            f"the events of the cache: {witness.ledger.stored:,} blocks stored, "
+            f"{witness.ledger.removed:,} thrown out"
+        )
+    return found
 
 
 def _askable(
