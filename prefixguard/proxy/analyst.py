@@ -7,13 +7,15 @@ exchange at a time.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
 from prefixguard.exchange import Exchange
 from prefixguard.proxy.frames import Cause, TurnSeen
+from prefixguard.store import UNASSIGNED
 
 if TYPE_CHECKING:
     from prefixguard.turn import Turn
@@ -21,6 +23,15 @@ if TYPE_CHECKING:
 _SHOWN_CAUSES: Final = 5
 _TAKEN_UP: Final = 200
 """How many earlier exchanges of a session are folded before its first live one."""
+_OF_OTHERS: Final = 50
+"""How many of each other session that was active lately."""
+_OTHERS: Final = 4
+_CACHED_SECONDS: Final = 3600.0
+"""How long a server may still have what another session sent."""
+_UNNAMED_SECONDS: Final = 24 * 3600.0
+"""How long a session without a key may pause and still be known again."""
+_MOST_STEPS: Final = 2000
+"""After so many steps a fold is given up for a fresh one: it remembers all that it saw."""
 
 
 class Fold(Protocol):
@@ -29,19 +40,51 @@ class Fold(Protocol):
     def step(self, exchange: Exchange) -> Turn: ...
 
 
+class Recorded(Protocol):
+    """What it needs to know of a session in the store."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def key_kind(self) -> str: ...
+    @property
+    def last_t(self) -> float: ...
+
+
 class Analyst:
     """Folds exchanges into turns.
 
-    history: the stored exchanges of a session. A session that was recorded
-    before (a resumed run, or a recorder that had to be started again) is taken
-    up where it stood.
+    make: gives an empty fold. history: the stored exchanges of a session.
+    sessions: the stored sessions, the one that was active last at the end.
+
+    A fold begins with what the store holds of the last sessions: a run that is
+    resumed, a recorder that had to be started again and a fold that had grown
+    too large all go on where they stood. So a proxy may run for weeks.
     """
 
-    def __init__(self, fold: Fold, history: Callable[[str], Iterable[Exchange]]) -> None:
-        self._fold = fold
+    def __init__(
+        self,
+        make: Callable[[], Fold],
+        history: Callable[[str], Iterable[Exchange]],
+        sessions: Callable[[], Sequence[Recorded]] = lambda: (),
+        most_steps: int = _MOST_STEPS,
+    ) -> None:
+        self._make = make
         self._history = history
+        self._sessions = sessions
+        self._most_steps = most_steps
         self._encoder = msgspec.json.Encoder()
         self._turns: Counter[str] = Counter()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._fold = self._make()
+        self._steps = 0
+        self._fresh = True
+        self._known: set[str] = set()
+        """Sessions whose earlier exchanges this fold has seen."""
+        self._names: dict[str, str] = {}
+        """The store's names of sessions without a key, by the fold's, which depend on where it began."""
 
     def step(
         self, exchange_id: str, session: str, exchange: Exchange, waiting: Collection[str] = ()
@@ -51,22 +94,53 @@ class Analyst:
         session: the store's name of it, "" where only the content can tell.
         waiting: ids of stored exchanges whose own step is still to come.
         """
-        if session and session not in self._turns:
-            self._take_up(session, {exchange_id, *waiting})
+        if self._steps >= self._most_steps:
+            self._begin()
+        later = {exchange_id, *waiting}
+        if self._fresh:
+            # Whatever the store cannot give is asked for once, not before every exchange.
+            self._fresh = False
+            self._take_up(self._lately(exchange.t, session), later)
+        elif session and session not in self._known:
+            self._take_up({session: _TAKEN_UP}, later)
         turn = self._fold.step(exchange)
+        self._steps += 1
+        if not session and self._names.get(turn.session, turn.session) != turn.session:
+            turn = replace(turn, session=self._names[turn.session])
         name = session or turn.session
+        self._known.add(name)
         index = self._turns[name]
         self._turns[name] += 1
         return event_of(exchange_id, name, index, turn), self._encoder.encode(turn)
 
-    def _take_up(self, session: str, not_yet: set[str]) -> None:
+    def _lately(self, now: float, session: str) -> dict[str, int]:
+        """The sessions to begin with, and how many exchanges of each."""
+        found = {session: _TAKEN_UP} if session else {}
+        for row in reversed(self._sessions()):
+            window = _UNNAMED_SECONDS if row.key_kind == "content" else _CACHED_SECONDS
+            if row.id != UNASSIGNED and now - row.last_t <= window and len(found) <= _OTHERS:
+                found.setdefault(row.id, _OF_OTHERS)
+        return found
+
+    def _take_up(self, sessions: Mapping[str, int], not_yet: set[str]) -> None:
+        """Fold the last exchanges of some sessions, in order of time."""
         later = {msgspec.json.encode(identity) for identity in not_yet}
-        earlier = deque(
-            (e for e in self._history(session) if e.extra.get("id") not in later), maxlen=_TAKEN_UP
-        )
-        for exchange in earlier:
-            self._fold.step(exchange)
-            self._turns[session] += 1
+        earlier: list[tuple[str, Exchange]] = []
+        for session, most in sessions.items():
+            self._known.add(session)
+            last: deque[Exchange] = deque(maxlen=most)
+            count = 0
+            for exchange in self._history(session):
+                if exchange.extra.get("id") not in later:
+                    last.append(exchange)
+                    count += 1
+            if session not in self._turns:
+                self._turns[session] = count
+            earlier += [(session, exchange) for exchange in last]
+        for session, exchange in sorted(earlier, key=lambda pair: pair[1].t):
+            turn = self._fold.step(exchange)
+            self._steps += 1
+            self._names.setdefault(turn.session, session)
 
 
 def event_of(exchange_id: str, session: str, index: int, turn: Turn) -> TurnSeen:
@@ -108,11 +182,14 @@ def event_of(exchange_id: str, session: str, index: int, turn: Turn) -> TurnSeen
     )
 
 
-def make_analyst(history: Callable[[str], Iterable[Exchange]]) -> Analyst:
+def make_analyst(
+    history: Callable[[str], Iterable[Exchange]], sessions: Callable[[], Sequence[Recorded]] = lambda: ()
+) -> Analyst:
     """The analysis with the packaged rules. Raises RuleError."""
     from prefixguard.analysis import Fold as RealFold
     from prefixguard.analysis import Options
     from prefixguard.rulebook import Rulebook
 
     rulebook = Rulebook()
-    return Analyst(RealFold(rulebook, Options.standard(rulebook)), history)
+    options = Options.standard(rulebook)
+    return Analyst(lambda: RealFold(rulebook, options), history, sessions)

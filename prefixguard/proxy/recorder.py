@@ -274,7 +274,7 @@ def main() -> None:
     try:
         from prefixguard.proxy.analyst import make_analyst
 
-        analyst: Analyst | None = make_analyst(store.exchanges)
+        analyst: Analyst | None = make_analyst(store.exchanges, store.sessions)
     except Exception as error:  # noqa: BLE001  recording is worth having without analysis
         analyst = None
         send(Trouble("starting the analysis", _reason(error)))

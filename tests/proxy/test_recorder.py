@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from prefixguard.analysis import Fold as RealFold
 from prefixguard.exchange import Capture, SessionKey, Timing
 from prefixguard.proxy.account import account
-from prefixguard.proxy.analyst import Analyst, make_analyst
+from prefixguard.proxy.analyst import Analyst, Fold, make_analyst
 from prefixguard.proxy.copies import Copy
 from prefixguard.proxy.frames import Event, Frame, Lost, Stored, Trouble, TurnSeen
 from prefixguard.proxy.recorder import Recorder
@@ -44,6 +45,11 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
+def analyst_of(store: Store) -> Analyst:
+    """As the recorder makes it."""
+    return make_analyst(store.exchanges, store.sessions)
+
+
 class Bench:
     """A recorder and what it said."""
 
@@ -60,7 +66,7 @@ class Bench:
 
 
 def test_a_break_is_seen_live_and_saved(store: Store) -> None:
-    bench = Bench(store, make_analyst(store.exchanges))
+    bench = Bench(store, analyst_of(store))
     turns = bench.record(*(turn(n, clock=True, headers={"x-session-id": "s"}) for n in range(3)))
     assert [t.is_break for t in turns] == [False, True, True]
     assert turns[1].causes[0].code == "PG101"
@@ -70,7 +76,7 @@ def test_a_break_is_seen_live_and_saved(store: Store) -> None:
 
 
 def test_sessions_without_a_name_are_found_by_content(store: Store) -> None:
-    bench = Bench(store, make_analyst(store.exchanges))
+    bench = Bench(store, analyst_of(store))
     turns = bench.record(*(turn(n) for n in range(3)))
     assert len({t.session for t in turns}) == 1
     (row,) = store.sessions()
@@ -80,20 +86,58 @@ def test_sessions_without_a_name_are_found_by_content(store: Store) -> None:
 
 def test_a_session_is_taken_up_by_a_new_recorder(store: Store) -> None:
     headers = {"x-session-id": "s"}
-    Bench(store, make_analyst(store.exchanges)).record(*(turn(n, headers=headers) for n in range(2)))
-    (later,) = Bench(store, make_analyst(store.exchanges)).record(turn(2, headers=headers))
+    Bench(store, analyst_of(store)).record(*(turn(n, headers=headers) for n in range(2)))
+    (later,) = Bench(store, analyst_of(store)).record(turn(2, headers=headers))
     assert (later.index, later.shape) == (2, "append")
+
+
+def test_a_session_without_a_key_is_taken_up_by_a_new_recorder(store: Store) -> None:
+    """Its name comes from its first exchange, which the new recorder may not see again."""
+    (*_, before) = Bench(store, analyst_of(store)).record(*(turn(n) for n in range(60)))
+    other, before_t = {"x-session-id": "other"}, turn(59).t
+    Bench(store, analyst_of(store)).record(capture("else", t=before_t + 5, headers=other))
+    later = Bench(store, analyst_of(store)).record(turn(60), turn(61))
+    assert [(t.session, t.index, t.shape) for t in later] == [(before.session, n, "append") for n in (60, 61)]
+    saved = [json.loads(content)["session"] for _, content in store.turns(before.session)]
+    assert saved == [before.session] * 62
+    assert {row.id for row in store.sessions()} == {before.session, "other"}
+
+
+def test_what_another_session_left_in_the_cache_is_known_again(store: Store) -> None:
+    (first,) = Bench(store, analyst_of(store)).record(turn(0, headers={"x-session-id": "one"}))
+    (soon,) = Bench(store, analyst_of(store)).record(turn(1, headers={"x-session-id": "two"}))
+    late = turn(2, headers={"x-session-id": "three"})
+    (after,) = Bench(store, analyst_of(store)).record(replace(late, t=late.t + 40 * 3600))
+    assert (first.read_high, after.read_high) == (0, 0)
+    assert soon.read_high is not None
+    assert soon.read_high > 1000
+
+
+@pytest.mark.parametrize("headers", [{}, {"x-session-id": "s"}], ids=["unnamed", "named"])
+def test_a_fold_that_has_grown_is_given_up_without_a_trace(store: Store, headers: dict[str, str]) -> None:
+    made: list[Fold] = []
+
+    def make() -> Fold:
+        made.append(RealFold())
+        return made[-1]
+
+    bench = Bench(store, Analyst(make, store.exchanges, store.sessions, most_steps=5))
+    turns = bench.record(*(turn(n, clock=n > 15, headers=headers) for n in range(18)))
+    assert len(made) > 2
+    assert [t.index for t in turns] == list(range(18))
+    assert len({t.session for t in turns}) == 1
+    assert [t.shape for t in turns] == ["first", *["append"] * 15, "changed", "changed"]
 
 
 def test_exchanges_that_wait_are_folded_once(store: Store) -> None:
     """Two requests at a time: the store holds both before the first of them is analysed."""
-    bench = Bench(store, make_analyst(store.exchanges))
+    bench = Bench(store, analyst_of(store))
     turns = bench.record(*(turn(n, headers={"x-session-id": "s"}) for n in (1, 0, 2)))
     assert [t.index for t in turns] == [0, 1, 2]
 
 
 def test_storing_comes_before_analysing(store: Store) -> None:
-    bench = Bench(store, make_analyst(store.exchanges))
+    bench = Bench(store, analyst_of(store))
     bench.record(turn(0), turn(1))
     kinds = [type(event) for event in bench.events]
     assert kinds == [Stored, Stored, TurnSeen, TurnSeen]
