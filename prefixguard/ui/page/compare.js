@@ -7,14 +7,11 @@ import { timeline } from "/page/timeline.js";
 
 const BETTER = new Map([[true, ["better", "good"]], [false, ["worse", "bad"]], [null, ["", ""]]]);
 
-/** Opens the comparison. before, after: keys, undefined where one is still to be chosen. */
+/** Opens the comparison. before, after: keys; "-" or nothing where one is still to be chosen. */
 export async function openComparison(context, before, after) {
   const { el, source, go } = context;
   const overview = await source.overview();
-  const sides = [
-    side("before", before ?? ""),
-    side("after", after ?? ""),
-  ];
+  const sides = [side("before", before), side("after", after)];
   const result = el("div", { class: "compared" });
   const element = el("div", null,
     el("div", { class: "page-head" }, el("h1", null, "Compare two sessions"),
@@ -49,6 +46,7 @@ export async function openComparison(context, before, after) {
 
   function named(entry) {
     const words = [oneLine(entry.id)];
+    if (entry.source && entry.source !== entry.id) words.unshift(oneLine(entry.source));
     if (entry.started !== null) words.push(moment(entry.started));
     words.push(`${entry.turns} turns`, `${entry.breaks} breaks`);
     return words.join(" · ");
@@ -95,7 +93,7 @@ export async function openComparison(context, before, after) {
   }
 
   function measures(comparison) {
-    return table("Figures", ["figure", "before", "after", "which is"], comparison.measures.map((measure) => {
+    return table("Figures", ["figure", "before", "after", "after is"], comparison.measures.map((measure) => {
       const [word, mark] = BETTER.get(measure.better);
       return el("tr", null, el("th", { scope: "row" }, measure.label), el("td", { class: "number" }, measure.before),
         el("td", { class: "number" }, measure.after), el("td", { class: `number ${mark}` }, word));
@@ -104,7 +102,7 @@ export async function openComparison(context, before, after) {
 
   function findings(comparison) {
     if (!comparison.codes.length) return null;
-    return table("Findings", ["finding", "turns before", "turns after", "which is"], comparison.codes.map((one) => {
+    return table("Findings", ["finding", "turns before", "turns after", "after is"], comparison.codes.map((one) => {
       const [word, mark] = BETTER.get(one.before === one.after ? null : one.after < one.before);
       return el("tr", null, el("th", { scope: "row" }, `${one.code} ${one.name}`), el("td", { class: "number" }, one.before),
         el("td", { class: "number" }, one.after), el("td", { class: `number ${mark}` }, word));

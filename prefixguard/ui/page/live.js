@@ -89,6 +89,7 @@ document.body.append(spoken);
 start(root, source, {
   routes: [{ pattern: /^compare(?:\/([\w.-]+)\/([\w.-]+))?$/, title: "Compare", open: openComparison }],
   actions: [{ label: "Compare", hash: "#/compare" }],
+  sessionActions: (entry) => [{ label: "compare", hash: `#/compare/${entry.key}/-` }],
   empty,
   note: () => notice,
   footer: "Watching the record on this machine; nothing leaves it.",

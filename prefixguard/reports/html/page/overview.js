@@ -84,6 +84,7 @@ export async function openOverview(context) {
     const about = [...session.facts];
     if (session.agent) about.unshift(session.agent);
     if (session.started !== null) about.unshift(moment(session.started));
+    if (session.source && session.source !== session.id) about.unshift(session.source);
     const cells = {
       session: [el("a", { href, class: "session-id" }, oneLine(session.id)), session.recording === "full" ? null
         : el("span", { class: "badge" }, session.recording === "hashes" ? "digests only" : "redacted"),
