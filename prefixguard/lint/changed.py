@@ -23,7 +23,10 @@ _HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 
 
 def rows(revision: str, roots: Iterable[Path]) -> Rows:
-    """The changed rows of all files in the repositories of these paths. Raises InputError when git cannot say."""  # noqa: E501
+    """The changed rows of all files in the repositories of these paths.
+
+    Raises InputError when git cannot say.
+    """
     found: Rows = {}
     seen: set[str] = set()
     for root in roots:

@@ -105,7 +105,8 @@ def read(path: Path | None) -> Config:
         check_codes((code,), f"{path}: [tool.prefixguard.lint.severity]")
         if severity not in {*SEVERITIES, "off"}:
             raise InputError(
-                f"{path}: [tool.prefixguard.lint.severity]: {code} = {severity!r}; write info, warning, error or off"  # noqa: E501
+                f"{path}: [tool.prefixguard.lint.severity]: {code} = {severity!r}; "
+                "write info, warning, error or off"
             )
     return config
 

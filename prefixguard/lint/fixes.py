@@ -103,7 +103,9 @@ def _sortable(node: f.Expr) -> bool:
     """Whether it is the unordered thing itself: a name, a set, a listing, not a pair of things."""
     if isinstance(node, f.Call):
         return walk.last_name(node.func) in {
-            "listdir", "glob", "iglob", "iterdir", "rglob", "set", "frozenset", "union", "intersection", "difference", "keys",  # noqa: E501
+            "listdir", "glob", "iglob", "iterdir", "rglob", "set", "frozenset", "union", "intersection",
+            "difference",
+            "keys",
         }  # fmt: skip
     return (
         isinstance(node, (f.Name, f.Attr))
@@ -113,7 +115,7 @@ def _sortable(node: f.Expr) -> bool:
 
 
 def applied(project: Project, findings: list[LintFinding]) -> tuple[int, list[str]]:
-    """Write all fixes. How many were made, and the files that were left alone because the result did not parse."""  # noqa: E501
+    """Write all fixes. How many were made, and the files left alone, because their result did not parse."""
     by_file: dict[int, list[Fix]] = {}
     for finding in findings:
         fix = fix_of(project, finding)

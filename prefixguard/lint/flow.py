@@ -98,7 +98,7 @@ class Flow:
             self.bases((file.index, number))
 
     def _guarded(self, file: SourceFile, read: Callable[[], object]) -> None:
-        """Read a part of a file; what the linter itself stumbles over is noted, and the rest is read all the same."""  # noqa: E501
+        """Read a part of a file. What the linter stumbles over is noted, and the rest is read anyhow."""
         try:
             read()
         except Exception as error:  # noqa: BLE001 - one odd function must not hide the findings of a whole project
@@ -433,7 +433,7 @@ class Flow:
 
 
 def stored(change: Change) -> Change:
-    """A change that was put into a field: an id or a choice is made once per object, and that is what it is for."""  # noqa: E501
+    """A change that was put into a field: an id or a choice is made once per object."""
     if change.code in {"PG104", "PG110", "PG206"}:
         return change.live(SESSION, "stored")._replace(confidence=0)
     return change

@@ -150,7 +150,10 @@ class Decorator(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Hook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A function under a known key. `returns`: key of its result to position; `edits`: parameter and field to position."""  # noqa: E501
+    """A function under a known key.
+
+    returns: key of its result to position. edits: parameter and field to position.
+    """
 
     key: str
     returns: Mapping[str, str] = {}

@@ -20,18 +20,23 @@ from prefixguard.lint.frontends import LANGUAGES, lower
 
 SKIPPED_FOLDERS = frozenset(
     {
-        "node_modules", ".git", ".hg", ".svn", ".venv", "venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".tox",  # noqa: E501
-        ".nox", ".pytest_cache", "dist", "build", "out", ".next", ".nuxt", ".turbo", "coverage", "site-packages",  # noqa: E501
+        "node_modules", ".git", ".hg", ".svn", ".venv", "venv", "__pycache__", ".mypy_cache", ".ruff_cache",
+        ".tox",
+        ".nox", ".pytest_cache", "dist", "build", "out", ".next", ".nuxt", ".turbo", "coverage",
+        "site-packages",
         ".eggs", ".idea", ".vscode", "target", ".cache", ".yarn", ".pnpm-store", "bower_components",
     }
 )  # fmt: skip
 
 # A file can hold a sink only if it speaks of models: by one of these words, in lower case ...
 _STRONG = (
-    b"openai", b"anthropic", b"system_prompt", b"systemprompt", b"system_message", b"systemmessage", b"litellm",  # noqa: E501
+    b"openai", b"anthropic", b"system_prompt", b"systemprompt", b"system_message", b"systemmessage",
+    b"litellm",
     b"system_instruction", b"systeminstruction", b"system_content", b"custom_instructions", b"chat_history",
-    b"chathistory", b"message_history", b"cache_control", b"cachecontrol", b"cachepoint", b"backstory", b"genai",  # noqa: E501
-    b"langchain", b"langgraph", b"llama_index", b"pydantic_ai", b"crewai", b"smolagents", b"autogen", b"mistralai",  # noqa: E501
+    b"chathistory", b"message_history", b"cache_control", b"cachecontrol", b"cachepoint", b"backstory",
+    b"genai",
+    b"langchain", b"langgraph", b"llama_index", b"pydantic_ai", b"crewai", b"smolagents", b"autogen",
+    b"mistralai",
     b"groq", b"ollama", b"bedrock", b"@ai-sdk", b"@mastra", b"chat.completions", b"/v1/messages", b'"role":',
     b"'role':", b'role: "', b"role: '", b'role="', b"role='", b"generatetext", b"streamtext", b"preparestep",
     b"system.transform",

@@ -1,8 +1,8 @@
-"""`lint --session LOG`: which findings a recorded session confirms, and the lines of the breaks that it holds.
+"""`lint --session LOG`: which findings a recorded session confirms, and which lines made its breaks.
 
 Beside the last step of the linter: the recorded half is analysed, `blame` joins
 it to what was read of the source.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from prefixguard.rulebook import Rulebook
 def confirm(
     report: Report, log: Path, roots: list[Path], rulebook: Rulebook, server: str | None = None
 ) -> int:
-    """Mark the findings that the session confirms, and note where each of its breaks comes from. How many there are.
+    """Mark the findings that the session confirms, and note where each of its breaks comes from.
+
+    Returns how many breaks there are.
 
     server: the cache rule to judge by; None infers it. Raises InputError when the log cannot be read.
-    """  # noqa: E501
+    """
     index = index_of(report, roots)
     analysis = analyze(open_source(str(log)), rulebook, server=server)
     confirmed: dict[int, list[str]] = {}

@@ -49,7 +49,7 @@ REUSE: dict[str, dict[str, Severity]] = {
     "user": {"system": "warning", "tools": "warning", "history": "info", "parameters": "info"},
     "host": {"system": "info", "tools": "info", "history": "info", "parameters": "info"},
 }
-"""Severity of a value by its lifetime and its position. An order that is not fixed is `error` up to `process`."""  # noqa: E501
+"""Severity of a value by lifetime and position. An order that is not fixed is `error` up to `process`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +260,8 @@ def _message(hit: Hit) -> str:
         "host": "for each host",
     }[LIFETIMES[change.lifetime]]
     if change.order:
-        return f"{what} reaches {where}; its order can differ {'per process' if change.lifetime == PROCESS else often}"  # noqa: E501
+        differs = "per process" if change.lifetime == PROCESS else often
+        return f"{what} reaches {where}; its order can differ {differs}"
     return f"{what} reaches {where}, read {often}"
 
 
@@ -316,7 +317,8 @@ def _marks(flow: Flow) -> list[LintFinding]:
             LintFinding(
                 "PG502", file, at, "error", "medium", "turn", "parameters",
                 "Each stored message keeps a breakpoint, soon more than the API takes",
-                "the request fails, or the oldest breakpoints are ignored", "anthropic-messages", (), "a breakpoint per message",  # noqa: E501
+                "the request fails, or the oldest breakpoints are ignored", "anthropic-messages", (),
+                "a breakpoint per message",
             )
         )  # fmt: skip
     return out
@@ -336,7 +338,7 @@ def _side_requests(flow: Flow) -> list[LintFinding]:
         out.append(
             LintFinding(
                 "PG511", one["file"], one["at"], "info", "low", "turn", "messages",  # type: ignore[arg-type]
-                "A side request quotes the history under another prefix, so nothing of it is read from the cache",  # noqa: E501
+                "A side request quotes the history under another prefix, so it reads nothing from the cache",
                 "the whole quoted history, once per side request", str(one["api"]), (), "a side request",
                 deliberate=True,
             )

@@ -1,7 +1,7 @@
-"""Looks through facts without following values: names that are used, loops that talk, guards that make an edit rare.
+"""Looks through facts without following values: names, loops that talk, guards that make an edit rare.
 
 Beside `flow`: cheap questions about the form of an expression or a block.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -74,8 +74,10 @@ def _parts_of(kind: type[Any]) -> tuple[str, ...]:
 _PARTS: dict[type[Any], tuple[str, ...]] = {
     kind: _parts_of(kind)
     for kind in (
-        f.Lit, f.Name, f.Attr, f.Index, f.Slice, f.Call, f.Text, f.Format, f.Seq, f.Map, f.Spread, f.Op, f.Choice,  # noqa: E501
-        f.Comp, f.Function, f.Assigned, f.Yield, f.Assign, f.Do, f.Return, f.If, f.Loop, f.Try, f.Stop, f.Delete,  # noqa: E501
+        f.Lit, f.Name, f.Attr, f.Index, f.Slice, f.Call, f.Text, f.Format, f.Seq, f.Map, f.Spread, f.Op,
+        f.Choice,
+        f.Comp, f.Function, f.Assigned, f.Yield, f.Assign, f.Do, f.Return, f.If, f.Loop, f.Try, f.Stop,
+        f.Delete,
         f.Define, f.DefineClass, f.Import, f.Arg, f.Clause,
     )
 }  # fmt: skip
@@ -175,7 +177,7 @@ _ASKS = re.compile(
 
 
 def talks(body: list[f.Stmt], knowledge: Knowledge, *, endless: bool) -> bool:
-    """Whether a loop adds to a list of messages and asks a model: a conversation, not a retry or a conversion."""  # noqa: E501
+    """Whether a loop adds to a list of messages and asks a model: no retry, and no conversion."""
     if not endless and not any(
         isinstance(item, f.Call) and _ASKS.search(last_name(item.func)) for item in inside(body)
     ):

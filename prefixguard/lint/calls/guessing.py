@@ -97,7 +97,8 @@ def unknown(frame: Frame, node: f.Call, dotted: str, base: Value, given: list[Gi
         made = Value(made.flat(), merge_refs(base.all_refs(), made.all_refs()))
     if not made.flat():
         return Value(refs=made.refs) if made.refs else NOTHING
-    # What an unknown function makes of its arguments is a guess: most look something up under an id or a time.  # noqa: E501
+    # What an unknown function makes of its arguments is a guess:
+    # most look something up under an id or a time.
     if not _WRITES.search(last) and not node.new:
         kept = tuple(c for c in made.flat() if not c.edit and c.code not in {"PG104", "PG110", "PG206"})
         return Value(tuple(c._replace(confidence=0) for c in kept), made.refs)

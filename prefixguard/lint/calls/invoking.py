@@ -36,10 +36,14 @@ if TYPE_CHECKING:
 
 
 _COMMON = {
-    "get", "set", "run", "call", "append", "add", "update", "close", "open", "read", "write", "send", "start", "stop",  # noqa: E501
-    "items", "keys", "values", "pop", "format", "join", "render", "load", "save", "create", "delete", "find", "name",  # noqa: E501
-    "execute", "process", "handle", "parse", "build", "invoke", "stream", "next", "push", "map", "filter", "toString",  # noqa: E501
-    "then", "catch", "connect", "clear", "reset", "copy", "replace", "strip", "split", "encode", "decode", "log",  # noqa: E501
+    "get", "set", "run", "call", "append", "add", "update", "close", "open", "read", "write", "send", "start",
+    "stop",
+    "items", "keys", "values", "pop", "format", "join", "render", "load", "save", "create", "delete", "find",
+    "name",
+    "execute", "process", "handle", "parse", "build", "invoke", "stream", "next", "push", "map", "filter",
+    "toString",
+    "then", "catch", "connect", "clear", "reset", "copy", "replace", "strip", "split", "encode", "decode",
+    "log",
     "generate", "search", "query", "list", "model_dump", "to_dict", "dict", "json", "step", "chat",
 }  # fmt: skip
 
@@ -107,7 +111,7 @@ def looked_up(frame: Frame, node: f.Call, made: Value, given: list[Given]) -> Va
     lookup = frame.knowledge.lookup(walk.owner_name(node.func), name)
     if lookup is None or made.flat() or isinstance(made.shape, (Func, Klass)):
         return made
-    # A search without anything to search for, or one that the project itself answers, may be the same each time.  # noqa: E501
+    # A search for nothing, or one that the project itself answers, may be the same each time.
     sure = bool(given) and made is NOTHING
     confidence = ("low", "medium", "high").index(lookup.confidence) if sure else 0
     change = frame.change(

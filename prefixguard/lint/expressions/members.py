@@ -75,7 +75,7 @@ def stated(frame: Frame, value: Value, name: str, owner: str, at: f.At) -> Value
 
 
 def attr(frame: Frame, node: f.Attr, given: Value | None = None) -> Value:
-    """`base.name`; `given` is the base's value when it is known already, so that chains of calls are read once."""  # noqa: E501
+    """`base.name`. given: the base's value when it is known, so that chains of calls are read once."""
     key = walk.dotted(node)
     known = frame.env.get(key) if key else None
     if known is None and key and frame.scope is not None:

@@ -59,7 +59,8 @@ def index(frame: Frame, node: f.Index) -> Value:
         return _element(frame, base, marker, node.at)
     marker = "[-1]" if noting.is_last(frame, node.key, node.base) else "[]"
     found = _element(frame, base, marker, node.at)
-    # What is looked up under an id or a time does not hold it; what is picked by chance or in no order does differ.  # noqa: E501
+    # What is looked up under an id or a time does not hold it;
+    # what is picked by chance or in no order does differ.
     order = tuple(c for c in key.flat() if not c.edit and (c.order or c.code in {"PG110", "PG105"}))
     if order:
         found = Value(unique((*found.flat(), *order)), merge_refs(found.all_refs(), key.all_refs()))

@@ -13,7 +13,8 @@ def explained(code: str, rulebook: Rulebook) -> str:
     if rule is None:
         known = ", ".join(list(rulebook.findings)[:4])
         raise InputError(
-            f"--explain: {code!r} is not in the catalogue; known codes are {known}, ... (`prefixguard rules` lists them)"  # noqa: E501
+            f"--explain: {code!r} is not in the catalogue; known codes are {known}, ... "
+            "(`prefixguard rules` lists them)"
         )
     out = [f"{rule.code} {rule.name}: {rule.title}", ""]
     out.append(

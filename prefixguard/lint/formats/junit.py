@@ -1,4 +1,4 @@
-"""JUnit's XML: each file with findings is a suite, each finding a failed case; what is only a remark is skipped."""  # noqa: E501
+"""JUnit's XML: each file with findings is a suite, each finding a failed case; remarks are skipped."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the catalogue says of a finding: its name, its mend and its page; the code alone where there is no page.
+"""What the catalogue says of a finding: its name, its mend and its page; the code alone where it has none.
 
 Beside the formats, which all show some of it.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 

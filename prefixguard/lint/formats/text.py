@@ -20,9 +20,8 @@ def printed(report: Report, rulebook: Rulebook) -> str:
     for link in report.links:
         where = f"{link.filename}:{link.row}" if link.filename is not None else "no line"
         sure = f" (confidence {link.confidence})" if link.confidence else ""
-        out.append(
-            f"{link.turn}: {', '.join(link.codes) or 'break'}, {link.tokens} tokens again: {where}{sure}: {link.why}"  # noqa: E501
-        )
+        codes = ", ".join(link.codes) or "break"
+        out.append(f"{link.turn}: {codes}, {link.tokens} tokens again: {where}{sure}: {link.why}")
     if report.links:
         out.append("")
     for remark in report.remarks:
@@ -38,9 +37,8 @@ def printed(report: Report, rulebook: Rulebook) -> str:
 def _finding(report: Report, finding: LintFinding, rulebook: Rulebook) -> list[str]:
     file = report.project.files[finding.file]
     at = place(file, finding.at)
-    out = [
-        f"{file.path}:{at[0]}:{at[1]}: {finding.severity} {finding.code} ({rules.name(rulebook, finding.code)}) {finding.message}"  # noqa: E501
-    ]
+    name = rules.name(rulebook, finding.code)
+    out = [f"{file.path}:{at[0]}:{at[1]}: {finding.severity} {finding.code} ({name}) {finding.message}"]
     line = file.line(at[0])
     indent = len(line) - len(line.lstrip())
     shown = line.strip()
@@ -67,9 +65,8 @@ def _finding(report: Report, finding: LintFinding, rulebook: Rulebook) -> list[s
     )
     confirmed = finding.extra.get("confirmed_by")
     if confirmed:
-        out.append(
-            f"  seen: confirmed by {len(confirmed)} recorded break{'s' if len(confirmed) != 1 else ''} ({confirmed[0]})"  # noqa: E501
-        )
+        breaks = f"{len(confirmed)} recorded break{'s' if len(confirmed) != 1 else ''}"
+        out.append(f"  seen: confirmed by {breaks} ({confirmed[0]})")
     both = trade(rulebook, finding.code, finding.api) if finding.position == "history" else None
     if both is not None:
         out.append(f"  cost: {both.text}")

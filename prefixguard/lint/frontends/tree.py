@@ -25,7 +25,7 @@ def text(node: Node | None) -> str:
 
 
 def character(number: int) -> str:
-    """The character of a code point; the replacement character where there is none (half a surrogate pair)."""  # noqa: E501
+    """The character of a code point; the replacement character for half a surrogate pair."""
     return chr(number) if number < 0xD800 or 0xDFFF < number < 0x110000 else "\ufffd"
 
 

@@ -92,7 +92,7 @@ def iterates(frame: Frame, node: f.Expr, value: Value) -> bool:
 def appended(
     frame: Frame, target: f.Expr, before: Value, value: Value, at: f.At, *, spread: bool = False
 ) -> bool:
-    """A message added to a list. True when the list is stored, so that the message is sent again unchanged."""  # noqa: E501
+    """A message added to a list. True when the list is stored: the message is sent again unchanged."""
     key = walk.dotted(target)
     listed = noting.is_list(frame, target, before) or noting.has_messages(value)
     if (
