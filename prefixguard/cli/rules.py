@@ -10,7 +10,7 @@ import click
 from prefixguard.caches.choose import cache_rules
 from prefixguard.caches.rule import CacheRule
 from prefixguard.errors import InputError
-from prefixguard.reports.manual import findings_page
+from prefixguard.reports.manual import caches_page, findings_page
 from prefixguard.reports.rules import (
     cache_page,
     caches_table,
@@ -107,7 +107,8 @@ def _chosen_caches(rules: tuple[CacheRule, ...], words: tuple[str, ...]) -> list
 
 def _print_caches(rules: list[CacheRule], full: bool, format_: _Format) -> None:
     if format_ == "markdown":
-        raise InputError("rules caches: there is no markdown form of it; use text or json")
+        click.echo(caches_page(rules), nl=False)
+        return
     if format_ == "json":
         click.echo(rules_to_json(rules), nl=False)
         return

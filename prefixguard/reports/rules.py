@@ -104,9 +104,9 @@ def caches_table(rules: Iterable[CacheRule]) -> Table:
         table.add_row(
             rule.name,
             rule.kind,
-            _minimum(rule),
+            minimum_of(rule),
             f"{rule.grain:,}" if rule.kind != "breakpoint" else figures.NONE,
-            _lifetime(rule),
+            lifetime_of(rule),
             rule.date.isoformat(),
             Text("yes", "green") if rule.verified else Text("no", "yellow"),
             Text(rule.source, "dim"),
@@ -119,10 +119,20 @@ def cache_page(rule: CacheRule) -> RenderableType:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
+    for label, value in cache_facts(rule):
+        grid.add_row(label, value)
+    heading = Text(rule.name, "bold")
+    heading.append(f": {rule.title}", "not bold")
+    return Group(heading, Text(), grid)
+
+
+def cache_facts(rule: CacheRule) -> list[tuple[str, str]]:
+    """What there is to say of a cache rule: label and value, the label empty where it goes on."""
+    facts: list[tuple[str, str]] = []
 
     def row(label: str, value: str) -> None:
         if value:
-            grid.add_row(label, value)
+            facts.append((label, value))
 
     row("Kind", rule.kind + (", hits are likely but not certain" if rule.hosted else ", exact"))
     row("Also called", ", ".join(rule.aliases))
@@ -136,7 +146,7 @@ def cache_page(rule: CacheRule) -> RenderableType:
         row("Breakpoints", f"{rule.marks} at most" if rule.marks else "")
         row("Lookback", f"{rule.lookback} blocks" if rule.lookback else "no limit")
         row("Unmarked", "cached too" if rule.unmarked else "not cached")
-    row("Lifetime", _lifetime(rule))
+    row("Lifetime", lifetime_of(rule))
     row("Kept apart by", ", ".join(rule.domain))
     row("Routing by", ", ".join(rule.routing))
     for level, names in rule.levels.items():
@@ -145,12 +155,11 @@ def cache_page(rule: CacheRule) -> RenderableType:
     row("Does not see", ", ".join(rule.blind))
     row("Notes", rule.notes)
     row("Source", f"{rule.source} ({rule.date.isoformat()}, {'checked' if rule.verified else 'not checked'})")
-    heading = Text(rule.name, "bold")
-    heading.append(f": {rule.title}", "not bold")
-    return Group(heading, Text(), grid)
+    return facts
 
 
-def _minimum(rule: CacheRule) -> str:
+def minimum_of(rule: CacheRule) -> str:
+    """The least number of tokens that is kept, as one figure or a range over models."""
     values = [rule.minimum, *(row.minimum for row in rule.minimums)]
     low, high = min(values), max(values)
     if not high:
@@ -158,7 +167,8 @@ def _minimum(rule: CacheRule) -> str:
     return f"{low:,}" if low == high else f"{low:,}-{high:,}"
 
 
-def _lifetime(rule: CacheRule) -> str:
+def lifetime_of(rule: CacheRule) -> str:
+    """How long an entry can be read, in words."""
     if rule.ttl:
         return ", ".join(rule.ttl)
     if rule.idle is not None and rule.longest is not None:
