@@ -4,53 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from prefixguard.reports import figures
 from prefixguard.reports.ranking import ranked
+from prefixguard.reports.text.fitting import Column, FittingTable
 from prefixguard.reports.text.line import cached_style, is_miss, predicted, what_happened
 from prefixguard.reports.visible import one_line
 from prefixguard.turn import Session, Turn
 
 _QUIET_RUN = 3  # turns in a row of which nothing is to be said: shorter runs are shown
 _SHORT_SESSION = 30  # turns: up to here every turn has its line
+_HAPPENED = 27  # cells for a code and a name, before columns are left out for them
+_NAME = 12  # cells of a session's name
 
 
-def turns_table(session: Session, *, every_turn: bool = False) -> Table:
+def turns_table(session: Session, *, every_turn: bool = False) -> FittingTable:
     """A line per turn; in long sessions runs of quiet turns are drawn together."""
-    table = _table()
-    table.add_column("turn", justify="right", no_wrap=True)
     threads = len({turn.thread for turn in session.turns}) > 1
-    if threads:
-        table.add_column("thread", justify="right", no_wrap=True)
-    table.add_column("time", justify="right", no_wrap=True)
-    table.add_column("shape", no_wrap=True)
-    table.add_column("prompt", justify="right", no_wrap=True)
-    table.add_column("predicted", justify="right", no_wrap=True)
-    table.add_column("cached", justify="right", no_wrap=True)
-    table.add_column("re-billed", justify="right", no_wrap=True)
     priced = any(turn.cost.actual is not None for turn in session.turns)
-    if priced:
-        table.add_column("cost", justify="right", no_wrap=True)
     timed = any(turn.timing.first_token_ms is not None for turn in session.turns)
-    if timed:
-        table.add_column("first\ntoken", justify="right", no_wrap=True)
-    table.add_column("what happened", overflow="fold", ratio=1)
+    columns = [
+        Column("turn"),
+        *([Column("thread", drop=3)] if threads else []),
+        Column("time", drop=1),
+        Column("shape", "left", drop=5),
+        Column("prompt"),
+        Column("predicted", drop=2),
+        Column("cached"),
+        Column("re-billed"),
+        *([Column("cost", drop=6)] if priced else []),
+        *([Column("first\ntoken", drop=4)] if timed else []),
+        Column("what happened", "left", least=_HAPPENED),
+    ]
+    table = FittingTable(columns)
     start = session.turns[0].t if session.turns else 0.0
     for run in _runs(session.turns, together=not every_turn and len(session.turns) > _SHORT_SESSION):
         if len(run) > _QUIET_RUN:
-            empty = [""] * (len(table.columns) - 2)
-            table.add_row("...", *empty, Text(f"{len(run)} quiet turns", "dim"))
+            empty = [Text()] * (len(columns) - 2)
+            table.add_row([Text("..."), *empty, Text(f"{len(run)} quiet turns", "dim")])
             continue
         for turn in run:
-            table.add_row(*_cells(turn, start, threads=threads, priced=priced, timed=timed))
+            table.add_row(_cells(turn, start, threads=threads, priced=priced, timed=timed))
     return table
-
-
-def _table() -> Table:
-    return Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
 
 
 def _runs(turns: Sequence[Turn], *, together: bool) -> list[list[Turn]]:
@@ -99,35 +95,34 @@ def _cells(turn: Turn, start: float, *, threads: bool, priced: bool, timed: bool
     return cells
 
 
-def sessions_table(sessions: Sequence[Session]) -> Table:
+def sessions_table(sessions: Sequence[Session]) -> FittingTable:
     """A line per session."""
-    table = _table()
-    table.add_column("session", overflow="fold")
-    table.add_column("turns", justify="right")
-    table.add_column("breaks", justify="right")
-    table.add_column("decided", justify="right")
-    table.add_column("cached", justify="right")
-    table.add_column("re-billed", justify="right")
     priced = any(session.totals.cost.actual is not None for session in sessions)
-    if priced:
-        table.add_column("cost", justify="right")
-        table.add_column("avoidable", justify="right")
-    table.add_column("mostly", overflow="fold")
+    table = FittingTable([
+        Column("session", "left", least=_NAME),
+        Column("turns", drop=3),
+        Column("breaks"),
+        Column("decided", drop=1),
+        Column("cached", drop=4),
+        Column("re-billed"),
+        *([Column("cost", drop=2), Column("avoidable", drop=5)] if priced else []),
+        Column("mostly", "left", least=_HAPPENED),
+    ])  # fmt: skip
     for session in sessions:
         totals = session.totals
         faults = totals.breaks - totals.breaks_deliberate
         order = ranked([session])
-        table.add_row(
-            one_line(session.id),
-            f"{totals.turns:,}",
+        told = bool(order) and order[0].severity != "info"
+        again, estimated = totals.rebilled_tokens, figures.is_estimated(session)
+        table.add_row([
+            Text(one_line(session.id)),
+            Text(f"{totals.turns:,}"),
             Text(f"{faults:,}", "bold red" if faults else "green"),
-            f"{totals.breaks_deliberate:,}" if totals.breaks_deliberate else figures.NONE,
-            figures.percent(totals.hit_rate),
-            figures.tokens(totals.rebilled_tokens, estimated=figures.is_estimated(session))
-            if totals.rebilled_tokens
-            else figures.NONE,
-            *([figures.bill(totals.cost)] if priced else []),
-            *([figures.money(totals.cost.avoidable, totals.cost)] if priced else []),
-            f"{order[0].code} {order[0].name}" if order and order[0].severity != "info" else "",
-        )
+            Text(f"{totals.breaks_deliberate:,}" if totals.breaks_deliberate else figures.NONE),
+            Text(figures.percent(totals.hit_rate)),
+            Text(figures.tokens(again, estimated=estimated) if again else figures.NONE),
+            *([Text(figures.bill(totals.cost))] if priced else []),
+            *([Text(figures.money(totals.cost.avoidable, totals.cost))] if priced else []),
+            Text(f"{order[0].code} {order[0].name}" if told else ""),
+        ])  # fmt: skip
     return table
