@@ -18,6 +18,12 @@ from prefixguard.wire.identity import (
     tool_segment,
 )
 
+_NO_SIGNATURES = frozenset({"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"})
+"""What clients send in the place of a signature that they do not have: no reasoning stands behind it.
+
+Source: https://ai.google.dev/gemini-api/docs/thought-signatures; the first of them recorded, gemini-cli 0.61.0.
+"""
+
 
 def tools(element: Any) -> Segments:
     """One entry of `tools`: a list of declarations, or a built-in tool."""
@@ -61,6 +67,8 @@ def _part(part: Any, role: Role, pointer: str) -> Segments:
     if not isinstance(part, dict):
         return (other_segment(part, role, pointer),)
     signature = string(part.get("thoughtSignature") or part.get("thought_signature"))
+    if signature in _NO_SIGNATURES:
+        signature = ""
     if part.get("thought"):
         return (reasoning_segment(string(part.get("text")), pointer, sealed=signature),)
     found: list[Segment] = []

@@ -300,6 +300,17 @@ def test_white_space_envelope_order_and_escapes_are_no_identity(
     assert [s.shape for s in other.segments] == [s.shape for s in plain.segments]
 
 
+def test_a_signature_that_is_none_is_no_reasoning() -> None:
+    """Gemini CLI sends it where the server gave no signature, and leaves it out after a restart."""
+    path = "/v1beta/models/gemini-2.5-pro:generateContent"
+    calls = [{"functionCall": {"name": "ls", "args": {}}}]
+    dummy = [{**calls[0], "thoughtSignature": "skip_thought_signature_validator"}]
+    with_dummy, without = (
+        read(path, {"contents": [{"role": "model", "parts": parts}]}) for parts in (dummy, calls)
+    )
+    assert with_dummy.exacts == without.exacts
+
+
 def test_head_first_for_servers_that_put_the_system_text_before_tools() -> None:
     prompt = read("/v1/chat/completions", CHAT).in_order(HEAD_FIRST)
     assert [prompt.group(i) for i in range(3)] == ["head", "tools", "history"]
