@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from prefixguard.cli import completing
 from prefixguard.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[SESSION|LOG]...")
+@click.argument("names", nargs=-1, shell_complete=completing.sources, metavar="[SESSION|LOG]...")
 @click.option(
     "--listen",
     default="127.0.0.1:8788",
@@ -33,7 +34,12 @@ if TYPE_CHECKING:
     help="Open a browser; by default on a terminal of a desktop.",
 )
 @click.option("--store", metavar="PATH|URL", help="The record to watch (or PREFIXGUARD_STORE).")
-@click.option("--server", metavar="NAME", help="The cache rule to judge by, e.g. anthropic or vllm:block=16.")
+@click.option(
+    "--server",
+    metavar="NAME",
+    shell_complete=completing.cache_rules,
+    help="The cache rule to judge by, e.g. anthropic or vllm:block=16.",
+)
 @click.option(
     "--chat-template",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -97,24 +103,25 @@ def command(
     Fold(rulebook, options)  # a wrong option is said here, and not on a page
     listener = bind(host, port)
     port = listener.getsockname()[1]
-    hub, key = Hub(), secrets.token_urlsafe(18)
+    hub, key, ticket = Hub(), secrets.token_urlsafe(18), secrets.token_urlsafe(18)
     feed = _feed(names, store)
     desk = Desk(feed, lambda: Fold(rulebook, options), rulebook.findings, hub)
     prices = options.pricer.prices if options.pricer else None
-    gate = Gate.of(key, host, allow_host)
+    opens = _on_a_desktop() if open_ is None else open_
+    gate = Gate.of(key, host, allow_host, ticket if opens else "")
     app = make_app(desk, hub, gate, overview([], rulebook.findings, prices, __version__))
     called = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host  # noqa: S104
-    address = f"http://{f'[{called}]' if ':' in called else called}:{port}/#key={key}"
+    address = f"http://{f'[{called}]' if ':' in called else called}:{port}"
 
     def say() -> None:
-        click.echo(f"watching {feed.name}\nopen {address}\nstop with Ctrl-C")
+        click.echo(f"watching {feed.name}\nopen {address}/#key={key}\nstop with Ctrl-C")
         if not _is_local(host):
             click.echo(
                 f"warning: {host} can be reached from other machines, and what passes is not encrypted",
                 err=True,
             )
-        if open_ or (open_ is None and _on_a_desktop()):
-            click.launch(address)
+        if opens:
+            click.launch(f"{address}/#ticket={ticket}")
 
     serve(Server(app, hub, say), listener)
 

@@ -11,13 +11,13 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from prefixguard.reports.html import Overview, assets
 from prefixguard.ui.api import Api
 from prefixguard.ui.desk import Desk
-from prefixguard.ui.guard import Gate, Guard
+from prefixguard.ui.guard import ENTRY, Gate, Guard
 from prefixguard.ui.stream import Hub
 
 _FOLDER = Path(__file__).parent / "page"
@@ -48,12 +48,16 @@ def make_app(desk: Desk, hub: Hub, gate: Gate, opening: Overview) -> Starlette:
             hub.close()
             await asyncio.to_thread(desk.stop)
 
+    async def key(_: Request) -> Response:
+        return PlainTextResponse(gate.key)
+
     turn = "/api/sessions/{key}/turns/{index:int}"
     return Starlette(
         routes=[
             Route("/", _page),
             Route("/page/{name}", _file_of(assets.read)),
             Route("/live/{name}", _file_of(_read)),
+            Route(ENTRY, key),
             Route("/api/overview", api.overview),
             Route("/api/sessions/{key}", api.session),
             Route(turn, api.turn),

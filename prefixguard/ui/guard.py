@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -20,6 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 DATA = "/api/"
 """Paths below it give data, and need the key."""
+ENTRY = "/api/key"
+"""Gives the key for a ticket."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -35,21 +36,37 @@ _HEADERS = {
 _LOCAL = ("127.0.0.1", "localhost", "[::1]")
 
 
-@dataclass(frozen=True, slots=True)
 class Gate:
-    """key: what a page must know. hosts: the names that we answer to, without ports, in lower case."""
+    """Who is let in.
 
-    key: str
-    hosts: frozenset[str]
+    key: what a page must know. hosts: the names that we answer to, without
+    ports, in lower case. ticket: gets the key, once: what stands in the command
+    line of a browser that is started can be read by other users of the machine.
+    """
+
+    def __init__(self, key: str, hosts: Iterable[str], ticket: str = "") -> None:
+        self.key = key
+        self.hosts = frozenset(host.lower() for host in hosts)
+        self._ticket = ticket
 
     @classmethod
-    def of(cls, key: str, listen: str, more: Iterable[str] = ()) -> Gate:
+    def of(cls, key: str, listen: str, more: Iterable[str] = (), ticket: str = "") -> Gate:
         """For an address that is listened on. more: further names under which users call it."""
         names = [*_LOCAL, *more]
         # An address for all interfaces is no name that anybody calls.
         if listen not in ("0.0.0.0", "::", ""):  # noqa: S104
             names.append(f"[{listen}]" if ":" in listen else listen)
-        return cls(key, frozenset(name.lower() for name in names))
+        return cls(key, names, ticket)
+
+    def admits(self, given: str, path: str) -> bool:
+        """Whether what a request gives as its key opens a path. Takes the ticket, if it is that."""
+        if path != ENTRY:
+            return hmac.compare_digest(given.encode(), self.key.encode())
+        ticket = self._ticket
+        if not ticket or not hmac.compare_digest(given.encode(), ticket.encode()):
+            return False
+        self._ticket = ""
+        return True
 
 
 class Guard:
@@ -97,9 +114,7 @@ class Guard:
             return PlainTextResponse("Requests of other sites are not answered.\n", 403)
         if path.startswith(DATA):
             scheme, _, given = headers.get("authorization", "").partition(" ")
-            if scheme.lower() != "bearer" or not hmac.compare_digest(
-                given.strip().encode(), self._gate.key.encode()
-            ):
+            if scheme.lower() != "bearer" or not self._gate.admits(given.strip(), path):
                 return PlainTextResponse(
                     "Open the address that `prefixguard ui` printed: it holds the key.\n",
                     401,

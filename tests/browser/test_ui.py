@@ -15,7 +15,7 @@ pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is no
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
 from ui.agents import add, captures, record
-from ui.running import KEY, Running, running
+from ui.running import KEY, TICKET, Running, running
 
 from prefixguard.store import Store
 from prefixguard.ui.watch import RecordFeed
@@ -168,6 +168,18 @@ def test_nobody_without_the_key_sees_anything(browser: Browser, both: Running) -
     expect(page.get_by_text("open the address that `prefixguard ui` printed").first).to_be_visible()
     assert "broken" not in page.content()
     page.close()
+
+
+def test_a_ticket_opens_the_page_once(browser: Browser, path: str) -> None:
+    with Store.open(path) as store, running(RecordFeed(path)) as server:
+        record(store, "run-7", turns=1)
+        for expected in ("run-7", "open the address that `prefixguard ui` printed"):
+            context = browser.new_context()
+            page = context.new_page()
+            page.goto(f"{server.url}/#ticket={TICKET}")
+            expect(page.get_by_text(expected).first).to_be_visible(timeout=PATIENCE)
+            assert "ticket" not in page.url
+            context.close()
 
 
 def test_other_sites_get_nothing(browser: Browser, both: Running) -> None:

@@ -23,6 +23,7 @@ from prefixguard.ui.serve import Server, bind
 from prefixguard.ui.stream import Hub
 
 KEY = "a-key-for-tests"
+TICKET = "a-ticket-for-tests"
 RULEBOOK = Rulebook()
 OPTIONS = Options.standard(RULEBOOK)
 
@@ -56,7 +57,9 @@ def running(feed: Feed, budget: int = BUDGET, port: int = 0) -> Iterator[Running
     hub = Hub()
     desk = Desk(feed, lambda: Fold(RULEBOOK, OPTIONS), RULEBOOK.findings, hub, budget)
     started = threading.Event()
-    app = make_app(desk, hub, Gate.of(KEY, "127.0.0.1"), overview([], RULEBOOK.findings, None, "test"))
+    app = make_app(
+        desk, hub, Gate.of(KEY, "127.0.0.1", ticket=TICKET), overview([], RULEBOOK.findings, None, "test")
+    )
     server = Server(app, hub, started.set)
     listener = bind("127.0.0.1", port)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"

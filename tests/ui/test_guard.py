@@ -131,6 +131,16 @@ def test_data_needs_the_key(given: str) -> None:
     assert ask("/", authorization=given)[0] == 200
 
 
+def test_a_ticket_gets_the_key_once() -> None:
+    gate = Gate.of(KEY, "127.0.0.1", ticket="a-ticket")
+    assert ask(authorization="Bearer a-ticket", gate=gate)[0] == 401  # it opens nothing else
+    assert ask("/api/key", authorization="Bearer wrong", gate=gate)[0] == 401
+    assert ask("/api/key", authorization=f"Bearer {KEY}", gate=gate)[0] == 401
+    assert ask("/api/key", authorization="Bearer a-ticket", gate=gate)[0] == 200
+    assert ask("/api/key", authorization="Bearer a-ticket", gate=gate)[0] == 401
+    assert ask("/api/key", authorization="Bearer ")[0] == 401
+
+
 def test_a_key_of_other_letters_is_no_error() -> None:
     assert ask(authorization="Bearer ключ".encode().decode("latin-1"))[0] == 401
 

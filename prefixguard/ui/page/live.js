@@ -8,25 +8,31 @@ import { liveSource } from "./source.js";
 const NAME = "prefixguard-ui-key";
 const QUIET = 5_000; // milliseconds between things said aloud
 
-let key = keyOf(location.hash);
-if (key) {
-  // The address is seen over shoulders and kept in histories.
-  history.replaceState(null, "", "#/");
-  keep(key);
-} else {
-  key = kept();
-}
+const key = await entered(location.hash) || kept();
+
 addEventListener("hashchange", () => {
   // The printed address, opened once more in this very tab.
-  const found = keyOf(location.hash);
-  if (!found) return;
-  keep(found);
-  location.replace("#/");
-  location.reload();
+  if (/^#(key|ticket)=/.test(location.hash)) location.reload();
 });
 
-function keyOf(hash) {
-  return /^#key=([\w-]+)$/.exec(hash)?.[1] ?? "";
+// The server was started again, and another tab has its new key.
+addEventListener("storage", (event) => {
+  if (event.key === NAME) location.reload();
+});
+
+/** The key that an address brings, or gets for its ticket; "" for other addresses. */
+async function entered(hash) {
+  const [, kind, word] = /^#(key|ticket)=([\w-]+)$/.exec(hash) ?? [];
+  if (!word) return "";
+  // The address is seen over shoulders and kept in histories.
+  history.replaceState(null, "", "#/");
+  let found = word;
+  if (kind === "ticket") {
+    const answer = await fetch("/api/key", { headers: { authorization: `Bearer ${word}` }, cache: "no-store" }).catch(() => null);
+    found = answer?.ok ? await answer.text() : "";
+  }
+  if (found) keep(found);
+  return found;
 }
 
 function kept() {
