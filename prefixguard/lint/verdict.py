@@ -22,7 +22,7 @@ CONFIDENCE: tuple[Confidence, Confidence, Confidence] = ("low", "medium", "high"
 _WEIGHT = {"info": 0, "warning": 1, "error": 2}
 _KINDS = {"request": 4, "built": 3, "name": 2, "message": 1, "function": 0}
 
-MOST_WAYS = 4
+MOST_WAYS = 6
 
 EDITS: dict[tuple[str, str], Severity] = {
     ("PG301", ""): "warning",
@@ -71,7 +71,7 @@ class LintFinding:
     deliberate: bool = False
     evidence: str = ""
     also: tuple[tuple[Step, ...], ...] = ()
-    """The shortest ways to other places that the value reaches, at most `MOST_WAYS`."""
+    """Ways to other places that the value reaches, at most `MOST_WAYS`."""
     extra: dict[str, Any] = field(default_factory=dict)
 
 
@@ -113,17 +113,23 @@ def judge(flow: Flow) -> list[LintFinding]:
 
 
 def with_ways(finding: LintFinding, ways: Iterable[tuple[Step, ...]]) -> LintFinding:
-    """The finding with the shortest of these ways to each place that no shown way passes."""
-    passed = {(step.file, step.at[0]) for step in finding.trace}
-    chosen: list[tuple[Step, ...]] = []
-    for way in sorted(set(ways), key=lambda way: (len(way), way)):
-        end = (way[-1].file, way[-1].at[0])
-        if end not in passed:
-            chosen.append(way)
-            passed.update((step.file, step.at[0]) for step in way)
-            if len(chosen) == MOST_WAYS:
-                break
+    """The finding with the shortest way for each place where the value enters the file in which it ends."""
+    shortest: dict[tuple[int, int], tuple[Step, ...]] = {}
+    for way in ways:
+        key = _entry(way)
+        known = shortest.get(key)
+        if known is None or (len(way), way) < (len(known), known):
+            shortest[key] = way
+    if finding.trace:
+        shortest.pop(_entry(finding.trace), None)
+    chosen = sorted(shortest.values(), key=lambda way: (len(way), way))[:MOST_WAYS]
     return replace(finding, also=tuple(chosen)) if chosen else finding
+
+
+def _entry(way: tuple[Step, ...]) -> tuple[int, int]:
+    """The file in which a way ends, and the first of its rows there."""
+    file = way[-1].file
+    return (file, next(step.at[0] for step in way if step.file == file))
 
 
 def _superseded(hit: Hit, rows: set[tuple[int, int]] | None) -> bool:
