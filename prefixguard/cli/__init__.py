@@ -11,11 +11,15 @@ import importlib
 import keyword
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from prefixguard import __version__
 from prefixguard.errors import PrefixGuardError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS: dict[str, str] = {
     "demo": "See it work: a real small model, an agent with a clock in its prompt, then mended.",
@@ -37,6 +41,7 @@ COMMANDS: dict[str, str] = {
     "measure-kv": "Measure what fewer bits for keys and values do to memory and to a model's answers.",
     "simulate": "Play recorded sessions or a trace against a KV pool: hit rate, evictions, capacity.",
     "rules": "The catalogue of findings, and the cache rules with their dates and sources.",
+    "completion": "Print the script that completes commands and names in bash, zsh or fish.",
 }
 """Every command with its one-line help, so that `--help` loads none of them."""
 
@@ -62,6 +67,13 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """What can follow: offered from the table, so that no command is imported to be named."""
+        from click.shell_completion import CompletionItem
+
+        names = [CompletionItem(n, help=text) for n, text in COMMANDS.items() if n.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
 @click.group(

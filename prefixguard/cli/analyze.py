@@ -9,6 +9,7 @@ import click
 
 from prefixguard import configuration
 from prefixguard.analysis import Options, analyze
+from prefixguard.cli import completing
 from prefixguard.cli.sources import chat_template_of, tell
 from prefixguard.costs import ListPricer, PriceTable
 from prefixguard.errors import InputError
@@ -24,7 +25,12 @@ from prefixguard.turn import Analysis
 
 @click.command()
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
-@click.option("--server", metavar="NAME", help="The cache rule to judge by, e.g. anthropic or vllm:block=16.")
+@click.option(
+    "--server",
+    metavar="NAME",
+    shell_complete=completing.cache_rules,
+    help="The cache rule to judge by, e.g. anthropic or vllm:block=16.",
+)
 @click.option(
     "--chat-template",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -12,6 +12,7 @@ import click
 from prefixguard import configuration
 from prefixguard.analysis import Options, analyze
 from prefixguard.baseline import read_baseline, write_baseline
+from prefixguard.cli import completing
 from prefixguard.cli.sources import tell
 from prefixguard.configuration import CheckSettings
 from prefixguard.costs import ListPricer, PriceTable
@@ -42,7 +43,7 @@ def checked_codes(origin: str, values: list[str]) -> tuple[str, ...]:
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[LOG|SESSION|DIR]...")
+@click.argument("names", nargs=-1, shell_complete=completing.sources, metavar="[LOG|SESSION|DIR]...")
 @click.option(
     "--max-breaks",
     type=click.IntRange(0),
@@ -62,12 +63,24 @@ def checked_codes(origin: str, values: list[str]) -> tuple[str, ...]:
     "--max-avoidable-usd", type=click.FloatRange(0), metavar="USD", help="Money that may be avoidable."
 )
 @click.option(
-    "--select", multiple=True, callback=_codes, metavar="CODES", help="Only these codes, or their beginnings."
-)  # fmt: skip
-@click.option("--ignore", multiple=True, callback=_codes, metavar="CODES", help="Not these codes.")
+    "--select",
+    multiple=True,
+    shell_complete=completing.codes,
+    callback=_codes,
+    metavar="CODES",
+    help="Only these codes, or their beginnings.",
+)
+@click.option(
+    "--ignore",
+    multiple=True,
+    shell_complete=completing.codes,
+    callback=_codes,
+    metavar="CODES",
+    help="Not these codes.",
+)
 @click.option(
     "--baseline", type=click.Path(dir_okay=False, path_type=Path), help="Accept the faults that this lists."
-)  # fmt: skip
+)
 @click.option(
     "--write-baseline",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -77,7 +90,12 @@ def checked_codes(origin: str, values: list[str]) -> tuple[str, ...]:
 @click.option(
     "-o", "--output-file", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file instead."
 )
-@click.option("--server", metavar="NAME", help="The cache rule to judge by, e.g. anthropic or vllm:block=16.")
+@click.option(
+    "--server",
+    metavar="NAME",
+    shell_complete=completing.cache_rules,
+    help="The cache rule to judge by, e.g. anthropic or vllm:block=16.",
+)
 @click.option("--store", metavar="PATH|URL", help="The record to read (or PREFIXGUARD_STORE).")
 @click.option(
     "--config", type=click.Path(dir_okay=False, path_type=Path), help="A file with [tool.prefixguard]."

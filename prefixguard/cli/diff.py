@@ -8,6 +8,7 @@ from typing import Any, Literal
 import click
 
 from prefixguard.caches.choose import cache_rules
+from prefixguard.cli import completing
 from prefixguard.cli.sources import Place, analysed, place, reading_options, tell
 from prefixguard.errors import InputError
 from prefixguard.importers import open_source
@@ -24,8 +25,8 @@ from prefixguard.wire.decoder import Decoder, UnreadableError
 
 
 @click.command()
-@click.argument("before", metavar="A")
-@click.argument("after", metavar="B")
+@click.argument("before", metavar="A", shell_complete=completing.sources)
+@click.argument("after", metavar="B", shell_complete=completing.sources)
 @reading_options
 @click.option(
     "--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How to print it."

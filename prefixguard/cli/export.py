@@ -9,19 +9,22 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import click
 import zstandard
 
+from prefixguard.cli import completing
 from prefixguard.errors import InputError
 from prefixguard.exchange import Exchange
 from prefixguard.importers import write_log
-from prefixguard.store import Store
+
+if TYPE_CHECKING:
+    from prefixguard.store import Store
 
 
 @click.command()
-@click.argument("sessions", nargs=-1, metavar="[SESSION]...")
+@click.argument("sessions", nargs=-1, shell_complete=completing.sessions, metavar="[SESSION]...")
 @click.option(
     "-o", "--output", metavar="FILE", help="Write to FILE instead of standard output; .gz and .zst compress."
 )
@@ -41,6 +44,8 @@ def command(sessions: tuple[str, ...], output: str | None, target: str | None) -
       prefixguard export last -o session.jsonl
       prefixguard export | jq -r .path | sort | uniq -c
     """
+    from prefixguard.store import Store
+
     with Store.open(target, create=False) as store:
         # Every name is looked up before anything is written.
         names = list(dict.fromkeys(store.resolve(session) for session in sessions))

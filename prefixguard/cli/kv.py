@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from prefixguard.cli import completing
 from prefixguard.errors import InputError
 from prefixguard.kv import (
     GIB,
@@ -49,7 +50,9 @@ _COUNT = click.IntRange(min=1)
 
 
 @click.command()
-@click.argument("model", required=False, metavar="[MODEL|CONFIG.json|FILE.gguf]")
+@click.argument(
+    "model", required=False, shell_complete=completing.models, metavar="[MODEL|CONFIG.json|FILE.gguf]"
+)
 @click.option("--context", type=_COUNT, help="Tokens of each sequence (the model's own context).")
 @click.option("--batch", type=_COUNT, default=1, help="Sequences at once.")
 @click.option("--shared-prefix", type=click.IntRange(min=0), default=0, help="Tokens that all begin with.")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from prefixguard.cli import completing
 from prefixguard.errors import InputError
 
 
@@ -30,9 +31,15 @@ def _codes(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     help="Write the findings there instead of printing them.",
 )
 @click.option(
-    "--select", multiple=True, callback=_codes, help="Only these codes, or beginnings of codes: PG1,PG301."
+    "--select",
+    multiple=True,
+    shell_complete=completing.codes,
+    callback=_codes,
+    help="Only these codes, or beginnings of codes: PG1,PG301.",
 )
-@click.option("--ignore", multiple=True, callback=_codes, help="Not these codes.")
+@click.option(
+    "--ignore", multiple=True, shell_complete=completing.codes, callback=_codes, help="Not these codes."
+)
 @click.option(
     "--fail-on",
     type=click.Choice(("error", "warning", "info", "never")),
@@ -46,14 +53,24 @@ def _codes(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
 )
 @click.option("--diff", metavar="REV", help="Only findings on lines that changed since this git revision.")
 @click.option("--fix", is_flag=True, help="Make the mends that only fix an order (sort).")
-@click.option("--explain", metavar="CODE", help="Say what a code means, with examples, and stop.")
+@click.option(
+    "--explain",
+    metavar="CODE",
+    shell_complete=completing.codes,
+    help="Say what a code means, with examples, and stop.",
+)
 @click.option("--statistics", is_flag=True, help="Count findings by code instead of listing them.")
 @click.option(
     "--session",
     type=click.Path(path_type=Path),
     help="An exchange log: link its breaks to the lines that made them.",
 )
-@click.option("--server", metavar="NAME", help="With --session: the cache rule to judge by, e.g. vllm.")
+@click.option(
+    "--server",
+    metavar="NAME",
+    shell_complete=completing.cache_rules,
+    help="With --session: the cache rule to judge by, e.g. vllm.",
+)
 @click.option(
     "--config", type=click.Path(path_type=Path), help="The pyproject.toml to read. [default: the nearest one]"
 )

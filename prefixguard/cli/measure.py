@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from prefixguard.cli import completing
 from prefixguard.cli.progress import progress_bar
 from prefixguard.errors import InputError
 from prefixguard.importers import open_source
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("source")
+@click.argument("source", shell_complete=completing.sources)
 @click.argument("server_options", nargs=-1, type=click.UNPROCESSED)
 @click.option("--server", metavar="URL", help="A running llama.cpp or vLLM server.")
 @click.option(

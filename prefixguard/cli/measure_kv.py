@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from prefixguard.cli import completing
 from prefixguard.cli.progress import progress_bar
 from prefixguard.errors import InputError
 from prefixguard.importers import open_source
@@ -25,7 +26,10 @@ _COUNT = click.IntRange(min=1)
     help="Formats, each on keys, on values and on both; or a pair such as q8_0/q4_0. Default: all.",
 )
 @click.option(
-    "--prompts", metavar="LOG|SESSION", help="Recorded requests to ask, in the place of our own six."
+    "--prompts",
+    metavar="LOG|SESSION",
+    shell_complete=completing.sources,
+    help="Recorded requests to ask, in the place of our own six.",
 )
 @click.option("--reply-tokens", type=_COUNT, default=48, help="Tokens of each reply that are compared.")
 @click.option(

@@ -7,18 +7,18 @@ from typing import Literal
 
 import click
 
+from prefixguard.cli import completing
 from prefixguard.cli.sources import analysed, code_option, reading_options
 from prefixguard.errors import InputError
 from prefixguard.reports.text import console, render_report
 from prefixguard.rulebook import Rulebook
-from prefixguard.store import Store
 from prefixguard.turn import Analysis
 
 type _Format = Literal["text", "json", "html", "markdown", "csv", "ticket"]
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[SESSION|LOG]...")
+@click.argument("names", nargs=-1, shell_complete=completing.sources, metavar="[SESSION|LOG]...")
 @reading_options
 @code_option
 @click.option("--all", "everything", is_flag=True, help="Every recorded session.")
@@ -57,6 +57,8 @@ def command(
     if everything:
         if names:
             raise InputError("report: name sessions, or use --all, not both")
+        from prefixguard.store import Store
+
         with Store.open(store, create=False) as record:
             names = tuple(row.id for row in record.sessions())
     if format_ == "html":

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
+from prefixguard.cli import completing
 from prefixguard.reports.json import encode
 from prefixguard.reports.stored import stored_session, stored_table, stored_to_list
 from prefixguard.reports.text import console
-from prefixguard.store import Store
+
+if TYPE_CHECKING:
+    from prefixguard.store import Store
 
 
 @click.command()
@@ -18,7 +21,13 @@ from prefixguard.store import Store
     "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many, the newest."
 )
 @click.option("--all", "everything", is_flag=True, help="All of them.")
-@click.option("--delete", multiple=True, metavar="SESSION", help="Delete a session instead; may be repeated.")
+@click.option(
+    "--delete",
+    multiple=True,
+    shell_complete=completing.sessions,
+    metavar="SESSION",
+    help="Delete a session instead; may be repeated.",
+)
 @click.option("--yes", is_flag=True, help="Delete without asking.")
 @click.option(
     "--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How to print it."
@@ -40,6 +49,8 @@ def command(
       prefixguard sessions --all --format json
       prefixguard sessions --delete 7f3a
     """
+    from prefixguard.store import Store
+
     with Store.open(store, create=False) as record:
         if delete:
             _delete(record, delete, ask=not yes)

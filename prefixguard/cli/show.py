@@ -7,6 +7,7 @@ from typing import Literal
 
 import click
 
+from prefixguard.cli import completing
 from prefixguard.cli.sources import analysed, code_option, find_turn, place, reading_options
 from prefixguard.errors import InputError
 from prefixguard.reports.json import encode, turn_to_dict
@@ -18,7 +19,7 @@ from prefixguard.turn import Analysis, Session, Turn
 
 
 @click.command()
-@click.argument("name", default=LAST, metavar="[SESSION|LOG]")
+@click.argument("name", default=LAST, shell_complete=completing.sources, metavar="[SESSION|LOG]")
 @click.argument("turn", type=click.IntRange(min=0), required=False)
 @reading_options
 @code_option

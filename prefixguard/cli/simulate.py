@@ -13,6 +13,7 @@ import msgspec
 from rich.progress import track
 
 from prefixguard.analysis import Fold, Options
+from prefixguard.cli import completing
 from prefixguard.cli.kv import Exact, state_bytes
 from prefixguard.cli.sources import tell
 from prefixguard.errors import InputError
@@ -56,10 +57,13 @@ _COUNTS = Several(click.IntRange(min=1))
 
 
 @click.command()
-@click.argument("source")
+@click.argument("source", shell_complete=completing.sources)
 @click.option("--store", metavar="PATH|URL", help="The record to read (or PREFIXGUARD_STORE).")
 @click.option(
-    "--model", metavar="MODEL", help="Whose tokens fill --memory: a name, config.json or GGUF file."
+    "--model",
+    metavar="MODEL",
+    shell_complete=completing.models,
+    help="Whose tokens fill --memory: a name, config.json or GGUF file.",
 )
 @click.option("--memory", type=Several(Exact()), metavar="GiB[,...]", help="KV memory of each GPU.")
 @click.option("--tokens", type=_COUNTS, metavar="N[,...]", help="In place of it: tokens that the pool holds.")
@@ -73,7 +77,13 @@ _COUNTS = Several(click.IntRange(min=1))
     "--tolerate", type=click.FloatRange(0, 1), default=0.05, help="Share that eviction may cost there."
 )
 @click.option("--fit", metavar="A,B,C|FILE", help="Prefill milliseconds a + b n + c n^2, or a measurement.")
-@click.option("--server", default="vllm", metavar="NAME", help="The cache rule by which turns are compared.")
+@click.option(
+    "--server",
+    default="vllm",
+    shell_complete=completing.cache_rules,
+    metavar="NAME",
+    help="The cache rule by which turns are compared.",
+)
 @click.option("--tokenizer", metavar="URL", help="A llama-server that renders the prompts, for exact tokens.")
 @click.option(
     "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Write a picture: .svg or .html."

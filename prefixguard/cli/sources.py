@@ -19,6 +19,7 @@ from rich.progress import track
 from prefixguard import configuration
 from prefixguard.analysis import Options, analyze
 from prefixguard.blame import with_sources
+from prefixguard.cli import completing
 from prefixguard.costs import ListPricer, PriceTable
 from prefixguard.errors import InputError
 from prefixguard.exchange import Exchange
@@ -35,7 +36,10 @@ _LONG_WORK = 200  # exchanges: fewer are analysed before a bar could be read
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of every command that analyses: which record, which server's rule."""
     command = click.option(
-        "--server", metavar="NAME", help="The cache rule to judge by, e.g. anthropic or vllm:block=16."
+        "--server",
+        metavar="NAME",
+        shell_complete=completing.cache_rules,
+        help="The cache rule to judge by, e.g. anthropic or vllm:block=16.",
     )(command)
     return click.option("--store", metavar="PATH|URL", help="The record to read (or PREFIXGUARD_STORE).")(
         command

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table
@@ -15,7 +15,9 @@ from prefixguard.errors import InputError
 from prefixguard.reports import figures
 from prefixguard.reports.json import turn_from_json
 from prefixguard.reports.visible import one_line
-from prefixguard.store import SessionRow
+
+if TYPE_CHECKING:
+    from prefixguard.store import SessionRow
 
 
 @dataclass(frozen=True, slots=True)

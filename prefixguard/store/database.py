@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import platformdirs
 from sqlalchemy import (
     URL,
     Connection,
@@ -40,18 +39,14 @@ from prefixguard.store.errors import (
     StoreFullError,
     StoreVersionError,
 )
+from prefixguard.store.place import place
 
-VARIABLE = "PREFIXGUARD_STORE"
 _WRITING = "prefixguard_writing"
 
 
 def store_url(target: str | Path | None) -> URL:
     """The address of a store: a path or URL; None for PREFIXGUARD_STORE or the user's data directory."""
-    target = (
-        target
-        or os.environ.get(VARIABLE)
-        or platformdirs.user_data_path("prefixguard", False) / "record.sqlite"
-    )
+    target = place(target)
     if isinstance(target, str) and re.match(r"[A-Za-z][\w+.-]*://", target):
         try:
             url = make_url(target)
