@@ -103,24 +103,32 @@ def _timed(exchange: Exchange, dice: random.Random) -> Exchange:
 
 
 def long_session(turns: int = 200, size: int = 5_000) -> list[Exchange]:
-    """A session that grows by `size` characters a turn, and breaks now and then."""
-    talk = Talk(
-        api="anthropic",
-        model=MODEL,
-        key="long",
-        upstream=HOST,
-        seed="long",
-        t=START,
-        marks=("system", "last"),
-    )
-    system = talk.system
-    filler = prose("filler", 2_000)
+    """A session that grows by `size` characters a turn; every 25 turns a counter in its head changes."""
+    filler = prose("filler", 600)
+    messages: list[str] = []
+    found: list[Exchange] = []
+    cached = 0
     for n in range(turns):
-        talk.system = [f"{system[0]} Counter {n // 25}."]
         at = (n * 37) % 1000
-        talk.user(f"Question {n}. {filler[at : at + size]}")
-        talk.send(text(f"Answer {n}."))
-    return talk.log
+        asked = f"Question {n}. {(filler * 4)[at : at + size]}"
+        messages.append(json.dumps({"role": "user", "content": asked}))
+        system = f"You keep the yard. {filler[:4000]} Counter {n // 25}."
+        head = json.dumps({"model": MODEL, "cache_control": {"type": "ephemeral"}, "system": system})
+        request = f'{head[:-1]},"messages":[{",".join(messages)}]}}'.encode()
+        read = 0 if n % 25 == 0 else cached
+        cached = len(request) // 5
+        usage = {"input_tokens": 4, "cache_read_input_tokens": read, "output_tokens": 6}
+        usage["cache_creation_input_tokens"] = cached - read
+        answer = {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "text", "text": f"Answer {n}."}],
+        }
+        response = json.dumps({**answer, "model": MODEL, "usage": usage}).encode()
+        headers = {"x-session-id": "long"}
+        found.append(Exchange(START + 7 * n, "/v1/messages", request, headers, response, upstream=HOST))
+        messages.append(json.dumps({"role": "assistant", "content": f"Answer {n}."}))
+    return found
 
 
 HOSTILE = (

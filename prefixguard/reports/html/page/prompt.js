@@ -16,7 +16,7 @@ export function promptBlock(context, turn) {
   const ends = endsOf(prompt);
   let chosen = -1;
   const reading = reader(context, turn, states, ends);
-  const list = virtualList({ label: "Segments, in rendered order", role: "list", row, rowHeight: "--segment-row", className: "segments" });
+  const list = virtualList({ label: "Segments, in rendered order; arrow keys move", role: "list", roving: true, row, rowHeight: "--segment-row", className: "segments" });
   const map = mapOf(turn, states, ends, (i) => choose(i, true));
   const jumps = el("div", { class: "jumps" });
   const element = el("section", { class: "block prompt" },
@@ -53,6 +53,7 @@ export function promptBlock(context, turn) {
     for (const button of list.element.querySelectorAll("[aria-current]")) button.removeAttribute("aria-current");
     if (scroll) list.show(i, "middle");
     list.element.querySelector(`[data-row="${i}"] button`)?.setAttribute("aria-current", "true");
+    list.stopAt(i);
     map.choose(i);
     reading.open(i);
   }

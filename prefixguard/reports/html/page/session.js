@@ -3,17 +3,17 @@
 import { el, put } from "./dom.js";
 import { bill, exactTokens, money, moment, percent } from "./figures.js";
 import { causesBlock } from "./causes.js";
-import { BREAKS } from "./marks.js";
+import { turnMoves } from "./moves.js";
 import { oneLine } from "./safe.js";
 import { timeline } from "./timeline.js";
 import { openTurn } from "./turn.js";
 import { turnsTable } from "./turns.js";
 
-/** Opens a session, or one turn of it. Returns {element, title, update(event), turnTo(index)}. */
+/** Opens a session, or one turn of it. Returns {element, title, crumbs(), update(event), turnTo(index), pressed(key)}. */
 export async function openSession(context, key, index = null) {
   let view = await context.source.session(key);
   let at = null; // index of the turn that is shown, null for the session itself
-  let page = null;
+  let moving = 0;
   const hrefOf = (turn) => `#/s/${key}/t/${turn.index ?? turn}`;
   const positionOf = (i) => view.turns.findIndex((turn) => turn.index === i);
   const head = el("div", { class: "page-head" });
@@ -22,6 +22,7 @@ export async function openSession(context, key, index = null) {
   const bars = timeline({ open: (i) => context.go(hrefOf(view.turns[i])) });
   const barsBlock = el("section", { class: "block timeline-block", "aria-label": "Timeline" }, bars.element);
   const table = turnsTable(hrefOf);
+  const moves = turnMoves(() => view.turns, hrefOf);
   const below = el("div", { class: "below" });
   const element = el("div", { class: "session" }, head, barsBlock, below);
 
@@ -47,26 +48,15 @@ export async function openSession(context, key, index = null) {
 
   async function turnTo(i) {
     if (i !== null && positionOf(i) < 0) throw new Error(`This session has no turn ${i}.`);
-    page?.close?.();
+    moving += 1;
+    const mine = moving;
+    const next = i === null ? null : await openTurn({ ...context, key, index: i, hrefOf, moves: moves.element });
+    if (mine !== moving) return; // the reader has gone on meanwhile
     at = i;
-    if (i === null) {
-      page = null;
-      put(below, sums, causes, table.element);
-      draw();
-      bars.choose(-1);
-      return;
-    }
     draw();
-    page = await openTurn({ ...context, key, view, position: positionOf(i), hrefOf, nextBreak: (from, way) => nextBreak(from, way) });
-    put(below, page.element);
-    bars.choose(positionOf(i));
-  }
-
-  function nextBreak(from, way) {
-    for (let i = from + way; i >= 0 && i < view.turns.length; i += way) {
-      if (BREAKS.has(view.turns[i].mark)) return i;
-    }
-    return -1;
+    moves.draw(i);
+    put(below, ...(next ? [next] : [sums, causes, table.element]));
+    bars.choose(i === null ? -1 : positionOf(i));
   }
 
   await turnTo(index);
@@ -78,12 +68,18 @@ export async function openSession(context, key, index = null) {
     },
     crumbs: () => [[oneLine(view.entry.id), `#/s/${key}`], ...(at === null ? [] : [[`turn ${at}`, hrefOf(at)]])],
     turnTo,
-    pressed: (name) => page?.pressed?.(name) ?? false,
+    pressed(name) {
+      // Where the reader is going counts, not what has been drawn: keys may come faster than turns.
+      const going = /\/t\/(\d+)$/.exec(location.hash);
+      const to = going ? moves.targetOf(name, Number(going[1])) : undefined;
+      if (to) context.go(hrefOf(to));
+      return Boolean(to);
+    },
     async update(event) {
       if (event && (event.type !== "session" || event.key !== key)) return;
       view = await context.source.session(key);
       draw();
-      page?.renew?.(view);
+      if (at !== null) moves.draw(at);
     },
   };
 }

@@ -1,6 +1,6 @@
 // One turn: what it is, where it parts, why and what to do, what it cost, and its prompt as segments.
 
-import { el, put, svg } from "./dom.js";
+import { el, svg } from "./dom.js";
 import { exactTokens, tokens } from "./figures.js";
 import { prose } from "./causes.js";
 import { differenceBlock } from "./difference.js";
@@ -8,34 +8,13 @@ import { markBadge } from "./marks.js";
 import { promptBlock } from "./prompt.js";
 import { oneLine, safe } from "./safe.js";
 
-/** Opens a turn of a session that is shown already. Returns {element, pressed(key), renew(view)}. */
+/** The page of one turn. context: with the session's key, the turn's index, hrefOf(index), and moves: links to other turns. */
 export async function openTurn(context) {
-  const { key, hrefOf, position } = context;
-  let view = context.view;
-  const index = view.turns[position].index;
+  const { key, index, hrefOf, moves } = context;
   const turn = await context.source.turn(key, index);
-  const moves = el("nav", { class: "moves", "aria-label": "Other turns" });
   const prompt = turn.prompt ? promptBlock(context, turn) : missing(turn);
-
-  function target(name) {
-    if (name === "previous") return view.turns[position - 1];
-    if (name === "next") return view.turns[position + 1];
-    return view.turns[context.nextBreak(position, name === "break or miss before" ? -1 : 1)];
-  }
-
-  function drawMoves() {
-    const words = [["previous", "‹ turn", "k"], ["next", "turn ›", "j"], ["break or miss before", "‹ break", "p"], ["break or miss after", "break ›", "n"]];
-    put(moves, words.map(([name, word, letter]) => {
-      const to = target(name);
-      const label = { "aria-label": `${name}${to ? `: turn ${to.index}` : ""}`, title: `${name} (${letter})` };
-      return to ? el("a", { href: hrefOf(to), class: "button", ...label }, word)
-        : el("span", { class: "button off", "aria-hidden": "true" }, word);
-    }));
-  }
-
-  drawMoves();
   const findings = turn.findings.map((one) => findingCard(one));
-  const element = el("article", { class: "turn-page" },
+  return el("article", { class: "turn-page" },
     el("div", { class: "turn-head" },
       el("div", null,
         el("h1", null, `Turn ${turn.index} `, markBadge(turn.mark, turn.headline)),
@@ -50,20 +29,6 @@ export async function openTurn(context) {
           ? "No cause of the catalogue fits this change; what changed stands above." : "None on this turn.")),
       factsBlock(turn)),
     prompt);
-
-  return {
-    element,
-    pressed(name) {
-      const names = { j: "next", k: "previous", n: "break or miss after", p: "break or miss before" };
-      const to = names[name] ? target(names[name]) : null;
-      if (to) context.go(hrefOf(to));
-      return Boolean(to);
-    },
-    renew(newView) {
-      view = newView;
-      drawMoves();
-    },
-  };
 }
 
 function findingCard({ finding, title, remarks, why, mend, mend_here: here }) {

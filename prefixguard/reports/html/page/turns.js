@@ -1,11 +1,11 @@
 // The turns of a session as a list, with the columns of the terminal report.
 
-import { el, put, spoken } from "./dom.js";
+import { el, put } from "./dom.js";
 import { clock, money, plural, predicted, seconds, tokens } from "./figures.js";
 import { markBadge } from "./marks.js";
 import { virtualList } from "./virtual.js";
 
-/** Returns {element, draw(view), focus(position)}. hrefOf(turn) -> where a line leads. */
+/** Returns {element, draw(view)}. hrefOf(turn) -> where a line leads. */
 export function turnsTable(hrefOf) {
   let view = null;
   let shownTurns = [];
@@ -45,7 +45,7 @@ export function turnsTable(hrefOf) {
 
   function valueOf(name, turn) {
     switch (name) {
-      case "turn": return el("a", { href: hrefOf(turn) }, spoken("Turn "), turn.index);
+      case "turn": return el("a", { href: hrefOf(turn), "aria-label": `Turn ${turn.index}` }, turn.index);
       case "thread": return turn.thread;
       case "time": return clock(turn.t);
       case "shape": return turn.shape;
@@ -87,7 +87,7 @@ export function turnsTable(hrefOf) {
       columns = now;
       const head = el("div", { role: "row", class: "row row-head" }, cells().map(([name, word, right]) =>
         el("div", { role: "columnheader", class: `cell cell-${name} ${right ? "number" : ""}` }, word)));
-      list = virtualList({ label: "Turns", head, row: made, rowHeight: "--turn-row", className: "turns" });
+      list = virtualList({ label: "Turns; arrow keys move", roving: true, head, row: made, rowHeight: "--turn-row", className: "turns" });
       list.element.style.setProperty("--columns", cells().map(([name]) => WIDTHS[name]).join(" "));
       put(holder, list.element);
     }
@@ -98,10 +98,10 @@ export function turnsTable(hrefOf) {
 
   const element = el("section", { class: "block" },
     el("div", { class: "block-head" }, el("h2", null, "Turns"), count, el("span", { class: "grow" }), all, told), holder);
-  return { element, draw, focus: (i) => list.focus(i) };
+  return { element, draw };
 }
 
 const WIDTHS = {
-  turn: "3.2rem", thread: "3.6rem", time: "4rem", shape: "5rem", prompt: "4.6rem", predicted: "6.6rem", cached: "4.4rem",
-  rebilled: "5rem", cost: "5.2rem", seconds: "5.4rem", what: "minmax(12rem, 1fr)",
+  turn: "36px", thread: "44px", time: "50px", shape: "62px", prompt: "54px", predicted: "86px", cached: "50px",
+  rebilled: "62px", cost: "72px", seconds: "72px", what: "minmax(130px, 1fr)",
 };

@@ -9,14 +9,16 @@ const WHOLE = 60; // rows up to which nothing is left out and nothing scrolls in
  * A scrolling list.
  *
  * options: label (for those who cannot see it), role and rowRole, head (an element above the rows, or
- * null), row(i) -> element, rowHeight: CSS property that says it, in pixels.
- * Returns {element, draw(count), show(i), focus(i), redraw()}.
+ * null), row(i) -> element, rowHeight: CSS property that says it, in pixels, roving: the Tab key stops
+ * at one row only, arrow keys move on.
+ * Returns {element, draw(count), show(i, align), stopAt(i)}.
  */
-export function virtualList({ label, role = "table", head = null, row, rowHeight, className = "" }) {
+export function virtualList({ label, role = "table", head = null, row, rowHeight, className = "", roving = false }) {
   let count = 0;
   let height = 32;
   let first = -1;
   let last = -1;
+  let stop = 0; // the row at which the Tab key stops
   const body = el("div", { class: "rows", role: role === "table" ? "rowgroup" : null });
   const scroller = el("div", { class: "scroller" }, body);
   const element = el(
@@ -46,6 +48,7 @@ export function virtualList({ label, role = "table", head = null, row, rowHeight
     // A row with the focus stays in the document until the focus leaves it, so that keys go on working.
     if (!always && focused >= 0 && (focused < from || focused >= to)) nodes.push(rows.get(focused));
     body.replaceChildren(...nodes);
+    if (roving) setStop(stop >= from && stop < to ? stop : from);
     if (focused >= 0 && (always || !body.contains(document.activeElement))) focusRow(focused);
   }
 
@@ -61,10 +64,21 @@ export function virtualList({ label, role = "table", head = null, row, rowHeight
     height = Number.parseFloat(getComputedStyle(element).getPropertyValue(rowHeight)) || 32;
   }
 
+  function targetOf(node) {
+    return node?.querySelector("a, button");
+  }
+
+  function setStop(i) {
+    stop = i;
+    for (const node of body.children) {
+      const target = targetOf(node);
+      if (target) target.tabIndex = Number(node.dataset.row) === i ? 0 : -1;
+    }
+  }
+
   function focusRow(i) {
-    const node = body.querySelector(`[data-row="${i}"]`);
-    const target = node?.matches("[tabindex],a,button") ? node : node?.querySelector("a,button,[tabindex]");
-    target?.focus({ preventScroll: true });
+    if (roving) setStop(i);
+    targetOf(body.querySelector(`[data-row="${i}"]`))?.focus({ preventScroll: true });
   }
 
   function redraw() {
@@ -110,10 +124,5 @@ export function virtualList({ label, role = "table", head = null, row, rowHeight
     else redraw();
   }).observe(element);
 
-  function focus(i) {
-    show(i);
-    focusRow(i);
-  }
-
-  return { element, draw, redraw, show, focus };
+  return { element, draw, show, stopAt: (i) => roving && setStop(i) };
 }
