@@ -18,6 +18,7 @@ from prefixguard.importers.formats import FormatRule
 from prefixguard.importers.records import objects, opened
 from prefixguard.importers.told import Told
 
+_KEPT: tuple[str, ...] = ("id", "type", "role", "model", "stop_reason", "usage")
 _OWN = "<synthetic>"
 """The model of messages that the client wrote itself: no request was made for them."""
 
@@ -98,8 +99,7 @@ def _ended(thread: _Thread, name: str, rule: FormatRule, told: Told) -> Iterator
         return
     told.seen.add(done.name)
     told.took(rule.lost)
-    kept: dict[str, Any] = {key: done.message[key] for key in ("id", "type", "role", "model", "stop_reason", "usage")
-            if key in done.message}  # fmt: skip
+    kept = {name: done.message[name] for name in _KEPT if name in done.message}
     yield make_capture(
         rule.name, name=done.name, t=done.t, path="/v1/messages", upstream=upstream_of("anthropic"),
         request={"model": done.message.get("model")}, response=kept, session=done.session, thread=name,

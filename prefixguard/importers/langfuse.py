@@ -6,40 +6,69 @@ API's body, or a text. Tokens that were cached are counted beside the input.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from prefixguard.exchange import Capture, Timing
 from prefixguard.importers import messages as forms
 from prefixguard.importers.captures import make_capture, seconds, upstream_of
 from prefixguard.importers.figures import usage_of
 from prefixguard.importers.formats import FormatRule
-from prefixguard.importers.records import objects, opened, value_of
+from prefixguard.importers.records import elements, objects, opened, value_of
 from prefixguard.importers.told import Told
 
 _LISTS = ("data", "observations")
+_DOCUMENT = re.compile(rb'\s*\{\s*"(data|observations)"\s*:\s*\[')
+"""One document with all in a list: read element by element, so that a damaged one gives the rest."""
+_HEAD = 1024
 _ANSWERS = ("choices", "output", "candidates")
 
 
 def read(path: Path, rule: FormatRule, told: Told) -> Iterator[Capture]:
     """The model calls of an export, in its order."""
     with opened(path) as stream:
+        begun = stream.read(_HEAD)
+    if (match := _DOCUMENT.match(begun)) is not None:
+        with opened(path) as stream:
+            whole = stream.read()
+        for number, raw in enumerate(elements(whole, (match[1].decode(),), told), 1):
+            yield from _observation(_value(raw), f"entry {number}", None, rule, told)
+        return
+    with opened(path) as stream:
         for where, record in objects(stream, told):
             rows = next((record[name] for name in _LISTS if isinstance(record.get(name), list)), None)
             session = _text(_first(_trace(record), rule, "session"))
             for number, row in enumerate([record] if rows is None else rows, 1):
                 place = where if rows is None else f"{where}, observation {number}"
-                if not isinstance(row, dict):
-                    told.problem(place, "not an observation")
-                    continue
-                if _first(row, rule, "type") not in rule.names["types"]:
-                    told.aside["other observations"] += 1
-                    continue
-                try:
-                    yield _capture(row, session, rule, told)
-                except (ValueError, TypeError) as error:
-                    told.problem(place, error)
+                yield from _observation(row, place, session, rule, told)
+
+
+def _observation(
+    row: object, place: str, session: str | None, rule: FormatRule, told: Told
+) -> Iterator[Capture]:
+    if not isinstance(row, dict):
+        told.problem(place, "not an observation")
+        return
+    if _first(row, rule, "type") not in rule.names["types"]:
+        told.aside["other observations"] += 1
+        return
+    try:
+        capture = _capture(row, session, rule, told)
+    except (ValueError, TypeError) as error:
+        told.problem(place, error)
+        return
+    yield capture
+
+
+def _value(raw: bytes | msgspec.Raw) -> object:
+    try:
+        return value_of(raw)
+    except ValueError:
+        return None
 
 
 def _trace(record: Mapping[str, Any]) -> Mapping[str, Any]:

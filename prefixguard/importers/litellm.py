@@ -110,16 +110,18 @@ def _response(payload: Mapping[str, Any]) -> dict[str, Any]:
     """The response with its usage; where it was not kept, the usage from beside it."""
     found = _json(payload.get("response"))
     response = dict(found) if isinstance(found, dict) else {}
-    if isinstance(response.get("usage"), dict):
-        return response
+    usage = response.pop("usage", None)
+    if isinstance(usage, dict) and usage.get("prompt_tokens", usage.get("input_tokens")):
+        return {**response, "usage": usage}
+    # Where a stream told no usage, LiteLLM writes noughts, which are no counts.
     metadata = _json(payload.get("metadata"))
     usage = metadata.get("usage_object") if isinstance(metadata, dict) else None
-    if not isinstance(usage, dict) and payload.get("prompt_tokens"):
+    if not usage and payload.get("prompt_tokens"):
         # The bare sums say nothing of a cache: what was read stays unknown.
         usage = {"prompt_tokens": payload["prompt_tokens"]}
         if payload.get("completion_tokens") is not None:
             usage["completion_tokens"] = payload["completion_tokens"]
-    if isinstance(usage, dict):
+    if isinstance(usage, dict) and usage.get("prompt_tokens", usage.get("input_tokens")):
         response["usage"] = usage
     return response
 

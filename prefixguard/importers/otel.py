@@ -64,7 +64,9 @@ def _capture(span: Span, start: float, rule: FormatRule) -> tuple[Capture, tuple
     model = _first(attributes, rule, "model")
     if model is not None and "model" not in body:
         body = {"model": model, **body}
-    usage = usage_of({name: _first(attributes, rule, name) for name in rule.names}, provider)
+    usage = _json(_first(attributes, rule, "usage"))
+    if not isinstance(usage, dict):
+        usage = usage_of({name: _first(attributes, rule, name) for name in rule.names}, provider)
     if usage is None and "usage" not in response:
         lost = (*lost, "usage")
     elif usage is not None and not isinstance(response.get("usage"), dict):
@@ -168,6 +170,8 @@ def _plain_tool(tool: dict[str, Any]) -> dict[str, Any]:
 
 def _reply(attributes: Mapping[str, Any], rule: FormatRule) -> dict[str, Any]:
     told = _json(_first(attributes, rule, "replies"))
+    if isinstance(told, dict) and "role" in told:
+        told = [told]
     if isinstance(told, list):
         try:
             return forms.reply(forms.from_parts(told))
