@@ -1,160 +1,189 @@
-"""Scores `prefixguard lint` on real code: checkouts of public repositories against places that were read by hand.
+"""Scores `prefixguard lint` on real code: checkouts of public repositories, places that were read by hand.
 
-usage: python bench/lint_real.py PLACES.jsonl CHECKOUTS [--judged FILE.json] [--list warnings|missed|all] [--only NAME]
+usage: python bench/lint_real.py PLACES.jsonl CHECKOUTS [--judged FILE.json] [--list WHAT] [--only NAME]
 
 PLACES names places (repository, commit, path, line, label). CHECKOUTS holds one
 folder for each repository and commit, named `owner+name@commit` with the first
 seven digits. Nothing of these repositories is part of this project. A break is
-found when a finding, or a step of one of its ways, stands within two lines of it. A
-finding at warning or above counts for precision: right when a labelled break is
-found by it, or when it was judged right by reading (`--judged`, one verdict and
-its reason per finding), wrong otherwise.
-"""  # noqa: E501
+found when a finding, or a step of one of its ways, stands within two lines of
+it. A finding at warning or above counts for precision: right when a labelled
+break is found by it, or when it was judged right by reading (`--judged`, one
+verdict and its reason per finding), wrong otherwise. `--list` prints what is
+missed, what is not right, or both (`missed`, `warnings`, `all`).
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
-import pathlib
 import sys
 import time
 from collections import Counter, defaultdict
+from pathlib import Path
+
+import msgspec
 
 from prefixguard.lint.run import Options, Report, lint
+from prefixguard.lint.verdict import LintFinding
 
 HURTS = {"every-turn", "per-process", "every-call", "every-run"}
+SLACK = 2
+type Spot = tuple[str, int]
 
 
-def near(row: int, place: dict[str, object], slack: int = 2) -> bool:
-    return int(place["line"]) - slack <= row <= int(place["end_line"]) + slack  # type: ignore[call-overload]
+class Place(msgspec.Struct, frozen=True):
+    """A place in a repository, and what a reader said of it."""
+
+    repo: str
+    commit: str
+    path: str
+    line: int
+    end_line: int
+    label: str
+    kind: str
+    category: str = ""
+    severity: str = ""
+    flow: str = ""
+    why: str = ""
+
+    def near(self, spot: Spot) -> bool:
+        """Whether a row of a file lies in it, or within two lines of it."""
+        return spot[0] == self.path and self.line - SLACK <= spot[1] <= self.end_line + SLACK
+
+
+class Score:
+    """Counts over all checkouts."""
+
+    def __init__(self) -> None:
+        self.found: Counter[str] = Counter()
+        self.total: Counter[str] = Counter()
+        self.states: Counter[str] = Counter()
+        self.rows = 0
+        self.seconds = 0.0
+        self.record: list[dict[str, object]] = []
+
+    def place(self, place: Place, *, found: bool, current: bool) -> None:
+        """Count one labelled break, under each heading that it belongs to."""
+        hurts = place.severity in HURTS
+        headings = ["all", place.category]
+        headings += ["hurts"] if hurts else []
+        headings += ["current"] if current else []
+        headings += ["current hurts"] if hurts and current else []
+        for heading in headings:
+            self.total[heading] += 1
+            self.found[heading] += found
+
+    def show(self) -> None:
+        """Print recall by heading, precision and speed."""
+        for key, total in sorted(self.total.items()):
+            print(f"recall {key:<20} {self.found[key]}/{total} = {self.found[key] / total:.2f}")
+        right, open_ = self.states["right"], self.states["unknown"]
+        judged = right + self.states["wrong"]
+        share = right / max(1, judged)
+        print(f"precision at warning and above: {right}/{judged} = {share:.2f}, {open_} unjudged")
+        speed = self.rows / max(self.seconds, 1e-9)
+        print(f"{self.rows} lines in {self.seconds:.1f} s = {speed:.0f} lines/s")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("places", type=pathlib.Path)
-    parser.add_argument("checkouts", type=pathlib.Path)
-    parser.add_argument("--judged", type=pathlib.Path)
-    parser.add_argument("--list", default="")
-    parser.add_argument("--only", default="")
-    parser.add_argument(
-        "--current", action="store_true", help="leave out the commits before and after a mend"
-    )
-    parser.add_argument("--code", default="")
-    parser.add_argument("--json", type=pathlib.Path)
-    parser.add_argument("--cache", type=pathlib.Path)
-    args = parser.parse_args()
-    places = [json.loads(line) for line in args.places.read_text().splitlines() if line.strip()]
-    judged = json.loads(args.judged.read_text()) if args.judged else {}
-    groups: dict[tuple[str, str], list[dict[str, object]]] = defaultdict(list)
-    for place in places:
-        groups[(place["repo"], place["commit"])].append(place)
-    found: Counter[str] = Counter()
-    total: Counter[str] = Counter()
-    right = wrong = unknown = 0
-    rows = seconds = 0.0
-    table: list[str] = []
-    record: list[dict[str, object]] = []
+    parser.add_argument("places", type=Path)
+    parser.add_argument("checkouts", type=Path)
+    parser.add_argument("--judged", type=Path)
+    parser.add_argument("--list", default="", choices=("", "warnings", "missed", "all"))
+    parser.add_argument("--only", default="", help="a part of a repository's name, or of name@commit")
+    parser.add_argument("--current", action="store_true", help="leave out the commits before a mend")
+    parser.add_argument("--json", type=Path, help="write each warning and its state there")
+    parser.add_argument("--cache", type=Path)
+    given = parser.parse_args()
+    lines = [line for line in given.places.read_text().splitlines() if line.strip()]
+    judged = json.loads(given.judged.read_text()) if given.judged else {}
+    groups: dict[tuple[str, str], list[Place]] = defaultdict(list)
+    for line in lines:
+        raw = json.loads(line)
+        place = msgspec.convert({"end_line": raw["line"], **raw}, Place)
+        groups[(place.repo, place.commit)].append(place)
+    score = Score()
     for (repo, commit), group in sorted(groups.items()):
-        if args.only and args.only not in repo:
+        name = f"{repo}@{commit[:7]}"
+        current = any(place.kind in {"current", "prototype-find"} for place in group)
+        wanted = current or (not given.current and any(place.label == "break" for place in group))
+        if given.only not in name or not wanted:
             continue
-        folder = args.checkouts / f"{repo.replace('/', '+')}@{commit[:7]}"
+        folder = given.checkouts / name.replace("/", "+", 1)
         if not folder.is_dir():
             print(f"missing checkout: {folder}", file=sys.stderr)
             continue
-        current = any(p["kind"] in {"current", "prototype-find"} for p in group)
-        if args.current and not current:
-            continue
         start = time.perf_counter()
-        report = lint([folder], Options(cache=args.cache))
-        seconds += time.perf_counter() - start
-        rows += report.rows
-        spots = _spots(report, folder)
-        hit_here = miss_here = 0
-        for place in group:
-            if place["label"] != "break":
-                continue
-            hits = [
-                f for f, where in spots for path, row in where if path == place["path"] and near(row, place)
-            ]
-            hurt = place["severity"] in HURTS
-            total["all"] += 1
-            total["hurts"] += hurt
-            found["all"] += bool(hits)
-            found["hurts"] += bool(hits) and hurt
-            total[str(place["category"])] += 1
-            found[str(place["category"])] += bool(hits)
-            hit_here += bool(hits)
-            miss_here += not hits
-            if not hits and args.list in {"missed", "all"}:
-                print(
-                    f"missed {repo}@{commit[:7]} {place['path']}:{place['line']}-{place['end_line']} {place['category']} {place['severity']} {place['flow']}: {place['why']}"  # noqa: E501
-                )
-        ok_here = bad_here = open_here = 0
+        report = lint([folder], Options(cache=given.cache))
+        score.seconds += time.perf_counter() - start
+        score.rows += report.rows
+        spots = [(finding, _spots(report, folder, finding)) for finding in report.findings]
+        _recall(score, name, group, spots, current=current, told=given.list in {"missed", "all"})
         if current:
-            for finding, where in spots:
-                if finding.severity == "info":
-                    continue
-                path, row = where[0]
-                key = f"{repo}:{path}:{finding.code}:{row}"
-                labelled = any(
-                    p["label"] == "break" and p["path"] == pp and near(rr, p)
-                    for p in group
-                    for pp, rr in where
-                )
-                denied = any(
-                    p["label"] == "ok" and p["path"] == path and abs(int(p["line"]) - row) <= 0 for p in group
-                )  # type: ignore[call-overload]
-                verdict = judged.get(key, {}).get("verdict")
-                state = (
-                    "right"
-                    if labelled or verdict == "right"
-                    else "wrong"
-                    if denied or verdict == "wrong"
-                    else "unknown"
-                )
-                ok_here += state == "right"
-                bad_here += state == "wrong"
-                open_here += state == "unknown"
-                record.append({"key": key, "state": state, "message": finding.message})
-                if (
-                    args.list in {"warnings", "all"}
-                    and (state != "right")
-                    and (not args.code or finding.code == args.code)
-                ):
-                    print(
-                        f"{state} {key} {finding.severity}/{finding.confidence}/{finding.evidence} {finding.message} | {' > '.join(f'{pp}:{rr}' for pp, rr in where[1:][-3:])}"  # noqa: E501
-                    )
-        right += ok_here
-        wrong += bad_here
-        unknown += open_here
-        table.append(
-            f"{repo + '@' + commit[:7]:<46} breaks {hit_here}/{hit_here + miss_here:<3} warnings right {ok_here} wrong {bad_here} unjudged {open_here}"  # noqa: E501
-        )
-    print("\n".join(table))
-    for key in sorted(total):
-        print(f"recall {key:<20} {found[key]}/{total[key]} = {found[key] / total[key]:.2f}")
-    judged_count = right + wrong
-    print(
-        f"precision at warning and above: {right}/{judged_count} = {right / max(1, judged_count):.2f}, {unknown} unjudged"  # noqa: E501
-    )
-    print(f"{rows:.0f} lines in {seconds:.1f} s = {rows / max(seconds, 1e-9):.0f} lines/s")
-    if args.json:
-        args.json.write_text(json.dumps(record, indent=1))
+            _precision(score, repo, group, spots, judged, told=given.list in {"warnings", "all"})
+    score.show()
+    if given.json:
+        given.json.write_text(json.dumps(score.record, indent=1))
     return 0
 
 
-def _spots(report: Report, folder: pathlib.Path) -> list[tuple[object, list[tuple[str, int]]]]:
+def _spots(report: Report, folder: Path, finding: LintFinding) -> list[Spot]:
+    """Where a finding stands, then all steps of its ways."""
     files = report.project.files
-    out = []
-    for finding in report.findings:
-        where = [(files[finding.file].path.relative_to(folder).as_posix(), finding.at[0])]
-        where.extend(
-            (files[step.file].path.relative_to(folder).as_posix(), step.at[0])
-            for way in (finding.trace, *finding.also)
-            for step in way
-        )
-        out.append((finding, where))
-    return out
+    places = [(finding.file, finding.at[0])]
+    places += [(step.file, step.at[0]) for way in (finding.trace, *finding.also) for step in way]
+    return [(files[file].path.relative_to(folder).as_posix(), row) for file, row in places]
+
+
+def _recall(
+    score: Score,
+    name: str,
+    group: list[Place],
+    spots: list[tuple[LintFinding, list[Spot]]],
+    *,
+    current: bool,
+    told: bool,
+) -> None:
+    hits = breaks = 0
+    for place in group:
+        if place.label != "break":
+            continue
+        found = any(place.near(spot) for _, where in spots for spot in where)
+        score.place(place, found=found, current=current)
+        breaks += 1
+        hits += found
+        if told and not found:
+            where = f"{place.path}:{place.line}-{place.end_line}"
+            print(f"missed {name} {where} {place.category} {place.severity} {place.flow}: {place.why}")
+    print(f"{name:<46} breaks {hits}/{breaks}", flush=True)
+
+
+def _precision(
+    score: Score,
+    repo: str,
+    group: list[Place],
+    spots: list[tuple[LintFinding, list[Spot]]],
+    judged: dict[str, dict[str, str]],
+    *,
+    told: bool,
+) -> None:
+    for finding, where in spots:
+        if finding.severity == "info":
+            continue
+        path, row = where[0]
+        key = f"{repo}:{path}:{finding.code}:{row}"
+        verdict = judged.get(key, {}).get("verdict", "unknown")
+        if any(place.label == "break" and place.near(spot) for place in group for spot in where):
+            verdict = "right"
+        elif any(place.label == "ok" and (place.path, place.line) == where[0] for place in group):
+            verdict = "wrong" if verdict == "unknown" else verdict
+        score.states[verdict] += 1
+        score.record.append({"key": key, "state": verdict, "message": finding.message})
+        if told and verdict != "right":
+            way = " > ".join(f"{p}:{r}" for p, r in where[1:][-3:])
+            strength = f"{finding.severity}/{finding.confidence}/{finding.evidence}"
+            print(f"{verdict} {key} {strength} {finding.message} | {way}")
 
 
 if __name__ == "__main__":

@@ -160,7 +160,7 @@ type Shape = (
 )
 
 type Place = tuple[str, ...]
-"""Where a value lives: a root ("local:x", "param:1", "self", "global:x") and attributes; "[]" is an element."""
+"""Where a value lives: a root ("local:x", "param:1", "self", "global:x") and attributes; "[]": an element."""
 
 
 class Value:

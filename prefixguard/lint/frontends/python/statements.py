@@ -166,7 +166,7 @@ class Statements(Expressions):
 
     def function(self, node: Node, name: str, decorators: list[f.Expr] | None = None) -> int:
         index = len(self.functions)
-        made = f.FunctionFacts(name, at(node), [], [], decorators)
+        made = f.FunctionFacts(name, at(node), [], [], decorators or [])
         self.functions.append(made)
         returns = node.child_by_field_name("return_type")
         made.returns = text(returns) if returns else ""
@@ -180,7 +180,7 @@ class Statements(Expressions):
         else:
             made.body = self.block(body)
         made.generator = self.yields.pop()
-        for decorator in decorators:
+        for decorator in made.decorators:
             named = decorator.name if isinstance(decorator, (f.Name, f.Attr)) else ""
             if named in {"property", "cached_property"}:
                 made.kind = "getter"
