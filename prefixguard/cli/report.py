@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Literal
 
@@ -62,7 +63,9 @@ def command(
         with Store.open(store, create=False) as record:
             names = tuple(row.id for row in record.sessions())
     if format_ == "html":
-        from prefixguard.cli.kept import html_report_of
+        if output is None and sys.stdout.isatty():
+            raise InputError("report: a page is for a browser: name a file with -o, or pipe it")
+        from prefixguard.cli.page import html_report_of
 
         content = html_report_of(names, store, server, code)
     else:

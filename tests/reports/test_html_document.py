@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from browser.sessions import HOSTILE, coding_session, hostile_session
 from click.testing import CliRunner
+from ui.agents import record
 
 from prefixguard.analysis import Fold, Options
 from prefixguard.cli import root
@@ -24,6 +25,7 @@ from prefixguard.reports.html import Listed, assets, turn_view
 from prefixguard.reports.html.document import ReportedSession, html_report
 from prefixguard.reports.json import encode
 from prefixguard.rulebook import Rulebook
+from prefixguard.store import Store
 
 RULEBOOK = Rulebook()
 
@@ -188,3 +190,18 @@ def test_a_log_that_is_not_there() -> None:
     done = CliRunner().invoke(root, ["report", "nowhere.jsonl", "--format", "html"])
     assert isinstance(done.exception, InputError)  # the command line prints it and exits with 2
     assert str(done.exception) == "nowhere.jsonl: no such file"
+
+
+@pytest.mark.parametrize("mode", ["hashes", "redacted"])
+def test_recordings_that_keep_less_say_so(tmp_path: Path, mode: Any) -> None:
+    """Through the record itself: what was not kept cannot be in the file."""
+    path = str(tmp_path / "record.sqlite")
+    with Store.open(path, mode=mode) as store:
+        record(store, "cut-down", clock=True, turns=4)
+    done = CliRunner().invoke(root, ["report", "--store", path, "--format", "html"])
+    found = blocks(done.stdout)
+    (entry,) = found["overview"]["sessions"]
+    assert entry["recording"] == mode
+    assert found["turns-1-0"]["1"]["limits"]
+    texts = json.dumps([block for name, block in found.items() if name.startswith("texts-")])
+    assert ("You are" in texts) == (mode == "redacted")

@@ -12,7 +12,7 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,25 +40,30 @@ class ReportedSession:
 
 
 def html_report(
-    sessions: Sequence[ReportedSession],
+    sessions: Iterable[ReportedSession],
     findings: Mapping[str, FindingRule],
     prices: Prices | None,
     version: str,
 ) -> bytes:
-    """The whole report as one HTML document in UTF-8. findings: the catalogue."""
+    """The whole report as one HTML document in UTF-8. findings: the catalogue.
+
+    sessions: taken one after the other; of each only its turns are kept.
+    """
     texts = Texts()
     blocks: list[str] = []
+    listed: list[Listed] = []
     for session in sessions:
         blocks += _session_blocks(session, findings, texts)
-    first = overview([session.listed for session in sessions], findings, prices, version)
+        listed.append(session.listed)
+    first = overview(listed, findings, prices, version)
     blocks.insert(0, _block("overview", first))
     footer = f"prefixguard {version}." + (f" Prices: {first.prices}." if first.prices else "")
     if texts.cut:
         footer += (
-            f" {texts.cut:,} long texts are not here in full: "
+            f" {texts.cut:,} {'texts are' if texts.cut > 1 else 'text is'} not here in full: "
             "the report keeps at most 100,000 characters of a text, and 24 million in all."
         )
-    setup = {"footer": footer, "single": sessions[0].listed.key if len(sessions) == 1 else None}
+    setup = {"footer": footer, "single": listed[0].key if len(listed) == 1 else None}
     script = assets.bundle("embedded.js")
     style = assets.read(assets.STYLES).decode()
     policy = (

@@ -1,19 +1,21 @@
-"""Sources analysed for reports that show the prompts themselves: the folds are kept with what they found."""
+"""The report as a page: sources analysed one after the other, each with its prompts while they are packed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
+from prefixguard import __version__
 from prefixguard.analysis import Analysis, Fold
 from prefixguard.blame import with_sources
 from prefixguard.cli.sources import standing_options, tell, tracked
 from prefixguard.exchange import Exchange
 from prefixguard.importers import open_source
+from prefixguard.options import Options
 from prefixguard.reports.html import Listed
-from prefixguard.reports.html.document import ReportedSession
+from prefixguard.reports.html.document import ReportedSession, html_report
 from prefixguard.reports.html.overview import Recording
 from prefixguard.rulebook import Rulebook
 from prefixguard.store import LAST
@@ -23,25 +25,28 @@ def html_report_of(
     names: Sequence[str], store: str | None, server: str | None, code: Sequence[Path] = ()
 ) -> bytes:
     """The report on the named sources as one HTML file; without names, on the last session."""
-    from prefixguard.reports.html.document import html_report
-
     rulebook = Rulebook()
     options = standing_options(rulebook, server)
-    found: list[ReportedSession] = []
-    analysis: Analysis | None = None
-    for name in names or (LAST,):
+    sessions = _sessions(names or (LAST,), store, rulebook, options, code)
+    prices = options.pricer.prices if options.pricer else None
+    return html_report(sessions, rulebook.findings, prices, __version__)
+
+
+def _sessions(
+    names: Sequence[str], store: str | None, rulebook: Rulebook, options: Options, code: Sequence[Path]
+) -> Iterator[ReportedSession]:
+    count = 0
+    for name in names:
         exchanges = open_source(name, store, tell)
         fold = Fold(rulebook, options)
         for exchange in tracked(exchanges):
             fold.step(exchange)
-        analysis = _blamed(fold.result(), code)
-        for session in analysis.sessions:
+        for session in _blamed(fold.result(), code).sessions:
             own = [exchanges[turn.index] for turn in session.turns]
             source = name if len(names) > 1 and not session.id.startswith(name) else ""
-            listed = Listed(str(len(found) + 1), session, _recording(own), _agent(own), source)
-            found.append(ReportedSession(listed, fold))
-    assert analysis is not None
-    return html_report(found, rulebook.findings, analysis.prices, analysis.version)
+            count += 1
+            listed = Listed(str(count), session, _recording(own), _agent(own), source)
+            yield ReportedSession(listed, fold)
 
 
 def _blamed(analysis: Analysis, code: Sequence[Path]) -> Analysis:
