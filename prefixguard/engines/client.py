@@ -48,7 +48,7 @@ class JsonClient:
         self._headers = {"Content-Type": "application/json"} | (
             {"Authorization": f"Bearer {key}"} if key else {}
         )
-        handlers = [urllib.request.ProxyHandler({})] if _is_loopback(parts.hostname) else []
+        handlers = [urllib.request.ProxyHandler({})] if is_loopback(parts.hostname) else []
         self._opener = urllib.request.build_opener(*handlers)
 
     def get(self, path: str) -> Any:
@@ -109,7 +109,8 @@ def _only_comments(piece: bytes) -> bool:
     return all(not line.strip() or line.startswith(b":") for line in piece.splitlines())
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host is this very machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -11,7 +11,7 @@ import time
 import urllib.parse
 from typing import Any
 
-from prefixguard.engines.client import JsonClient
+from prefixguard.engines.client import JsonClient, is_loopback
 from prefixguard.errors import ServerError
 from prefixguard.trial.ledger import Event, read_batch
 
@@ -62,8 +62,12 @@ class KvEvents:
                 self._socket.connect(endpoint.replace("*", host).replace("[::]", host))
             elif endpoint.startswith("ipc://"):
                 self._socket.connect(endpoint)
-            else:
+            elif is_loopback(urllib.parse.urlsplit(endpoint).hostname or ""):
                 self._socket.bind(endpoint)
+            else:
+                raise ServerError(
+                    f"the server sends its cache's events to {endpoint}; we listen on this machine alone"
+                )
             if not monitor.poll(_JOIN_MS):
                 raise ServerError(f"nobody publishes the events of a cache at {endpoint}")
         finally:

@@ -99,7 +99,7 @@ def try_types(
         heard = [one for one in heard if one[1]]
         if not heard:
             raise InputError("the model says nothing to any of the prompts: there is nothing to compare")
-        reference = _memory(server, shape, REFERENCE, REFERENCE, context, rules)
+        reference = logged_memory(_log(server), shape, REFERENCE, REFERENCE, context, rules)
         engine = server.engine.name
     before = [one for _, _, follows in heard for one in follows]
     found = []
@@ -109,7 +109,7 @@ def try_types(
             with started(program, key, value) as server:
                 asking = _Asking(server, named)
                 again = [asking.answered(ids, reply_tokens, reply) for ids, reply, _ in heard]
-                kept = _memory(server, shape, key, value, context, rules)
+                kept = logged_memory(_log(server), shape, key, value, context, rules)
         except ServerError as error:
             found.append(Kept(key, value, problem=_short(str(error))))
             continue
@@ -241,11 +241,11 @@ def _rendered(
     return found
 
 
-def _memory(
-    server: LaunchedServer, shape: Model | None, key: str, value: str, context: int, rules: Rulebook
-) -> Kept:
-    """What the log says of the caches of the server's last context, beside what is computed."""
-    log = server.log.read_text("utf-8", "replace")
+def logged_memory(log: str, shape: Model | None, key: str, value: str, context: int, rules: Rulebook) -> Kept:
+    """What llama.cpp's log says of the caches of its last context, beside what `kv` computes for it.
+
+    shape: None where the model's layers are not known. context: cells in all.
+    """
     rows = set(_CACHE.findall(log[max(0, log.rfind(_CONTEXT)) :]))
     sizes = [sum(float(row[part]) for row in rows) for part in (2, 3)] if rows else (None, None)
     computed = None
@@ -254,6 +254,10 @@ def _memory(
         formats = Formats(table.find(key), table.find(value), {"convolution": 4, "recurrence": 4})
         computed = sum(b.bytes for b in buffers(shape, formats, context=context) if b.kind != "linear")
     return Kept(key, value, sizes[0], sizes[1], computed)
+
+
+def _log(server: LaunchedServer) -> str:
+    return server.log.read_text("utf-8", "replace")
 
 
 def _shape(model: str, rules: Rulebook) -> Model | None:
