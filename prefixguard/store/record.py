@@ -24,6 +24,7 @@ from prefixguard.store.errors import StoreError
 from prefixguard.store.names import LAST, UNASSIGNED
 from prefixguard.store.reading import Reader
 from prefixguard.store.recording import Mode, Recording
+from prefixguard.store.searching import Hit, find_text
 from prefixguard.store.watching import Watch
 from prefixguard.store.writing import Writer
 
@@ -268,6 +269,11 @@ class Store:
             )
             for identity, content in connection.execute(query.execution_options(yield_per=256)):
                 yield identity, unpacker.decompress(content)
+
+    def search(self, text: str, most: int = 100) -> list[Hit]:
+        """Where a text came into recorded requests, at most so many places, the newest first."""
+        with self._database.reading() as connection:
+            return find_text(connection, text, most)
 
     def watch(self) -> Watch:
         """What notices the exchanges that others record."""

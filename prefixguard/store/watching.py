@@ -71,7 +71,7 @@ class Watch:
             cursor = self._plain.cursor()
             try:
                 cursor.execute("PRAGMA data_version")
-                return cursor.fetchone()[0]
+                return cursor.fetchone()
             finally:
                 cursor.close()
 

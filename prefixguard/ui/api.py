@@ -14,6 +14,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from prefixguard.errors import PrefixGuardError
 from prefixguard.finding import SEVERITIES
 from prefixguard.reports.comparison import codes, compare_sessions
 from prefixguard.reports.html import Overview, segment_text, turn_view
@@ -29,6 +30,10 @@ type _Answer = tuple[str, bytes | None]
 """The ETag, or "", and the body; None where the page has it already."""
 
 JSON = "application/json"
+
+
+LEAST_TEXT, MOST_TEXT = 2, 500
+MOST_FOUND = 100
 
 
 class NotThereError(Exception):
@@ -104,6 +109,18 @@ class Api:
             return _answer(tag, known, lambda: _comparison(before, after))
 
         return await _answered(self.desk.ask_of(keys, answer))
+
+    async def search(self, request: Request) -> Response:
+        """`/api/search?q=TEXT`: where a text came into the prompts, the newest first."""
+        text = request.query_params.get("q", "").strip()
+        if not LEAST_TEXT <= len(text) <= MOST_TEXT:
+            return _refused(400, f"Give a text of {LEAST_TEXT} to {MOST_TEXT} characters.")
+        try:
+            found = await self.desk.search(text, MOST_FOUND)
+        except PrefixGuardError as error:
+            return _refused(503, str(error))
+        places = [{"key": key, "turn": turn, "excerpt": excerpt} for key, turn, excerpt in found]
+        return Response(encode({"found": places, "most": MOST_FOUND}), media_type=JSON)
 
     async def events(self, request: Request) -> Response:
         """`/api/events`: what changes, as server-sent events. Last-Event-ID says where to go on."""

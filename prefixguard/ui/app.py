@@ -63,6 +63,7 @@ def make_app(desk: Desk, hub: Hub, gate: Gate, opening: Overview) -> Starlette:
             Route(turn, api.turn),
             Route(turn + "/segments/{position:int}", api.text),
             Route("/api/compare", api.compare),
+            Route("/api/search", api.search),
             Route("/api/events", api.events),
         ],
         middleware=[

@@ -119,6 +119,21 @@ class Desk:
         self._jobs.put(when_folded)
         return await answer.future
 
+    async def search(self, text: str, most: int) -> list[tuple[str, int, str]]:
+        """(key of the session, index of the turn, excerpt) where a text came into a prompt."""
+        # It reads much and folds nothing: what is being recorded need not wait for it.
+        found = await asyncio.to_thread(self._feed.search, text, most)
+
+        def named(desk: Desk) -> list[tuple[str, int, str]]:
+            units = desk._units
+            return [
+                (units[one.unit].session_of(one.index), one.index, one.excerpt)
+                for one in found
+                if one.unit in units
+            ]
+
+        return await self.ask(named)
+
     # The rest runs in the thread.
 
     @property

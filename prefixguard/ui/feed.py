@@ -49,8 +49,17 @@ class News:
         return bool(self.units or self.added or self.afresh or self.gone)
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A text that was looked for. index: the exchange's place in its unit. excerpt: what stands around it."""
+
+    unit: str
+    index: int
+    excerpt: str
+
+
 class Feed(Protocol):
-    """Where units come from. Used from one thread."""
+    """Where units come from. Used from one thread, but for `search`."""
 
     @property
     def name(self) -> str:
@@ -63,6 +72,10 @@ class Feed(Protocol):
 
     def read(self, unit: str, numbers: Sequence[int] | None = None) -> Iterator[tuple[int, Exchange]]:
         """(number, exchange) of a unit, or those of it that are numbered, in order of time."""
+        ...
+
+    def search(self, text: str, most: int) -> list[Found]:
+        """Where a text came into the prompts, at most so many places. May be called from any thread."""
         ...
 
     def close(self) -> None:
@@ -95,6 +108,9 @@ class Feeds:
     def read(self, unit: str, numbers: Sequence[int] | None = None) -> Iterator[tuple[int, Exchange]]:
         feed = self._owner.get(unit)
         return feed.read(unit, numbers) if feed is not None else iter(())
+
+    def search(self, text: str, most: int) -> list[Found]:
+        return [found for feed in self._feeds for found in feed.search(text, most)][:most]
 
     def close(self) -> None:
         for feed in self._feeds:

@@ -116,6 +116,13 @@ class Folded:
         for told in self.sessions.values():
             told.pack()
 
+    def session_of(self, index: int) -> str:
+        """The key of the session that a turn belongs to; of the first one where that is not in memory."""
+        for key, told in self.sessions.items():
+            if any(turn.index == index for turn, _ in told.entries):
+                return key
+        return self.key
+
     def tell(self, findings: Mapping[str, FindingRule], revision: int) -> tuple[list[str], list[str]]:
         """Says what is known now: (keys of sessions that changed, of those that are no more)."""
         if self.fold is None:

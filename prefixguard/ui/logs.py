@@ -10,7 +10,8 @@ from prefixguard.errors import InputError
 from prefixguard.exchange import Exchange
 from prefixguard.importers import iterate_source
 from prefixguard.importers.exchange_log import STDIN
-from prefixguard.ui.feed import News, Unit
+from prefixguard.store.searching import excerpt, spellings
+from prefixguard.ui.feed import Found, News, Unit
 
 type _Stamp = tuple[tuple[str, int, int, int], ...]
 
@@ -69,6 +70,15 @@ class LogFeed:
     def read(self, unit: str, numbers: Sequence[int] | None = None) -> Iterator[tuple[int, Exchange]]:
         found = enumerate(_as_far_as_written(self._all()))
         return islice(found, self._count) if numbers is None else islice(found, numbers[0], numbers[-1] + 1)
+
+    def search(self, text: str, most: int) -> list[Found]:
+        needles = spellings(text)
+        found: dict[str, Found] = {}  # by excerpt: a text stands in every later prompt, too
+        for index, exchange in enumerate(_as_far_as_written(self._all())):
+            around = excerpt(exchange.request, needles)
+            if around is not None and around not in found:
+                found[around] = Found(self.key, index, around)
+        return list(reversed(found.values()))[:most]
 
     def _all(self) -> Iterator[Exchange]:
         return iter(self._kept) if self._kept is not None else iterate_source(self._source)

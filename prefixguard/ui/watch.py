@@ -18,7 +18,7 @@ from prefixguard.exchange import Exchange
 from prefixguard.store import UNASSIGNED, Store
 from prefixguard.store.database import store_url
 from prefixguard.store.watching import Arrival, Watch
-from prefixguard.ui.feed import News, Unit
+from prefixguard.ui.feed import Found, News, Unit
 
 PATIENCE = 0.6
 """Seconds that a new exchange is waited for, until its analysis is kept."""
@@ -88,6 +88,13 @@ class RecordFeed:
         if self._watch is None:
             return iter(())
         return self._watch.exchanges(unit, numbers)
+
+    def search(self, text: str, most: int) -> list[Found]:
+        store, only = self._store, self._only
+        hits = store.search(text, most) if store is not None else []
+        return [
+            Found(hit.session, hit.index, hit.excerpt) for hit in hits if only is None or hit.session in only
+        ]
 
     def _resolved(self, names: Sequence[str]) -> frozenset[str]:
         if self._store is None:

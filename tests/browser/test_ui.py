@@ -20,7 +20,7 @@ from ui.running import KEY, TICKET, Running, running
 from prefixguard.store import Store
 from prefixguard.ui.watch import RecordFeed
 
-PAGES = ("", "#/s/broken", "#/s/broken/t/3", "#/compare/broken/mended")
+PAGES = ("", "#/s/broken", "#/s/broken/t/3", "#/compare/broken/mended", "#/search/parser")
 PATIENCE = 20_000  # milliseconds: a busy machine is slow, and a wait ends as soon as it can
 
 
@@ -132,6 +132,17 @@ def test_two_sessions_are_compared(browser: Browser, both: Running) -> None:
         page.get_by_role("button", name="Swap").click()
         expect(breaks).to_contain_text("worse")
         assert page.evaluate("location.hash") == "#/compare/mended/broken"
+
+
+def test_a_text_is_looked_for_in_all_prompts(browser: Browser, both: Running) -> None:
+    with watched(browser, both, "#/search") as page:
+        page.get_by_label("Text to look for in prompts").fill("file number 3 holds")
+        expect(page.get_by_text("2 places")).to_be_visible()
+        expect(page.locator("mark").first).to_have_text("File number 3 holds")
+        page.get_by_role("link", name="turn 4").first.click()
+        expect(page.get_by_role("heading", name="Turn 4")).to_be_visible()
+        page.go_back()
+        expect(page.get_by_text("2 places")).to_be_visible()
 
 
 def test_a_turn_is_opened_and_found_again(browser: Browser, both: Running) -> None:

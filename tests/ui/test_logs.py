@@ -74,3 +74,13 @@ def test_several_feeds_are_one(tmp_path: Path) -> None:
     found = {key: [e.request for _, e in feeds.read(key)] for key in news.afresh}
     assert {b"a 0" in bodies[0] for bodies in found.values()} == {True, False}
     assert list(feeds.read("nothing")) == []
+
+
+def test_a_text_is_found_where_it_came_in(tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    log.write_text(line(0, 'say "yes"') + line(1) + line(2, 'say "yes"'))
+    feed = LogFeed(str(log))
+    assert [(hit.unit, hit.index) for hit in feed.search('SAY "yes" 2', 10)] == [(feed.key, 2)]
+    assert [hit.index for hit in feed.search("hello", 10)] == [1]
+    assert feed.search("goodbye", 10) == []
+    assert len(Feeds([feed, feed]).search("say", 3)) == 3

@@ -198,3 +198,12 @@ def tell_a_page(server: Running, store: Store) -> None:
     assert not thread.is_alive()
     assert "event: changed" in heard
     assert not any("Question" in row for row in heard)
+
+
+def test_a_text_is_found_where_it_came_in(server: Running) -> None:
+    complete(server)
+    found = server.get("/api/search?q=FILE number 3 holds").raise_for_status().json()["found"]
+    assert [(place["key"], place["turn"]) for place in found] == [("broken", 4), ("mended", 4)]
+    assert "File number 3 holds the parser." in found[0]["excerpt"]
+    assert server.get("/api/search?q=nowhere at all").json()["found"] == []
+    assert server.get("/api/search?q=x").status_code == 400

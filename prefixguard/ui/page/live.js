@@ -3,6 +3,7 @@
 import { el, put } from "/page/dom.js";
 import { start } from "/page/page.js";
 import { openComparison } from "./compare.js";
+import { openSearch } from "./search.js";
 import { liveSource } from "./source.js";
 
 const NAME = "prefixguard-ui-key";
@@ -93,8 +94,11 @@ const root = document.getElementById("page");
 const source = liveSource({ key: () => key, announce, noticed });
 document.body.append(spoken);
 start(root, source, {
-  routes: [{ pattern: /^compare(?:\/([\w.-]+)\/([\w.-]+))?$/, title: "Compare", open: openComparison }],
-  actions: [{ label: "Compare", hash: "#/compare" }],
+  routes: [
+    { pattern: /^compare(?:\/([\w.-]+)\/([\w.-]+))?$/, title: "Compare", open: openComparison },
+    { pattern: /^search(?:\/(.+))?$/, title: "Search", open: openSearch },
+  ],
+  actions: [{ label: "Search", hash: "#/search" }, { label: "Compare", hash: "#/compare" }],
   sessionActions: (entry) => [{ label: "compare", hash: `#/compare/${entry.key}/-` }],
   empty,
   note: () => notice,

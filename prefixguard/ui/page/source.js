@@ -136,6 +136,7 @@ export function liveSource({ key, announce, noticed }) {
     turn: (name, index) => asked(`/api/sessions/${name}/turns/${index}`),
     text: (name, index, position, start) => asked(`/api/sessions/${name}/turns/${index}/segments/${position}?start=${start}`),
     compare: (before, after) => asked(`/api/compare?before=${encodeURIComponent(before)}&after=${encodeURIComponent(after)}`),
+    search: async (text) => (await ask(`/api/search?q=${encodeURIComponent(text)}`))[1],
     subscribe(listener) {
       if (!listeners.size) queueMicrotask(() => listen("/api/events", headers, heard, line));
       listeners.add(listener);
