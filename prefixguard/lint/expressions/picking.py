@@ -97,7 +97,10 @@ def _element(frame: Frame, value: Value, marker: str, at: f.At) -> Value:
         return found
     if isinstance(shape, Fields):
         keyed = mixed(shape.keys)
-        return Value(unique((*changes, *keyed.flat())), keyed.all_refs())
+        # Which entry it is cannot be seen: it may be any of those that change.
+        inner = mixed(part for part in shape.entries.values() if part.flat())
+        weaker = tuple(c._replace(confidence=0) for c in inner.flat() if not c.edit)
+        return Value(unique((*changes, *keyed.flat(), *weaker)), keyed.all_refs())
     if isinstance(shape, Either):
         found = NOTHING
         for option in shape.options:

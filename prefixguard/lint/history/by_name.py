@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _LISTED = re.compile(r"(?i)\b(list|sequence|iterable|array|generator|iterator)\b|\[\]$|messages|history")
 
 
+_PLAIN = {"mask", "prune", "compact", "trim", "truncate", "evict"}
+
+
 def assigned(frame: Frame, node: f.Assign, value: Value) -> None:
     """`messages = trim_history(messages)`: what the function is called says that it rewrites history."""
     call = node.value
@@ -31,11 +34,11 @@ def assigned(frame: Frame, node: f.Assign, value: Value) -> None:
     while name in {"list", "tuple"} and len(call.args) == 1 and isinstance(call.args[0].value, f.Call):
         call = call.args[0].value
         name = walk.last_name(call.func)
-    if (
-        not name
-        or not frame.knowledge.is_rewrite_name(name)
-        or not frame.is_list_name(walk.last_name(node.targets[0]))
-    ):
+    if not name or not frame.knowledge.is_rewrite_name(name):
+        return
+    # A result of another name may hold the list beside figures; then the name must be plain.
+    kept = frame.is_list_name(walk.last_name(node.targets[0]))
+    if not kept and snake(name).lstrip("_").split("_")[0] not in _PLAIN:
         return
     if any(frame.is_list_name(walk.last_name(arg.value)) for arg in call.args):
         noting.note(frame, _code(frame, name), f"`{name}` rewrites the messages", call.at, "event", weak=True)

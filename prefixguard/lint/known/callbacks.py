@@ -69,3 +69,11 @@ def called_back(
     if made.shape is None and made.place is not None and made.place[-1:] == ("[]",):
         result = base
     return splitting.callback(frame, node, func, base, callback, result, made)
+
+
+def filled(frame: Frame, value: Value, at: f.At) -> Value:
+    """What a replacement gives: a text, or what a function returns for each match."""
+    shape = value.shape
+    if not isinstance(shape, Func) or shape.function[1] < 0:
+        return value
+    return applying.apply(frame, shape.function, shape.bound, [], {}, at, "filled in by it", shape.scope)

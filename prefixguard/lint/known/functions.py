@@ -12,7 +12,7 @@ from prefixguard.lint import walk
 from prefixguard.lint.calls import applying, invoking
 from prefixguard.lint.expressions import members, picking, texts
 from prefixguard.lint.history import noting
-from prefixguard.lint.known import order
+from prefixguard.lint.known import callbacks, order
 from prefixguard.lint.values import (
     MAX_PARTS,
     NOTHING,
@@ -190,6 +190,10 @@ def function(frame: Frame, node: f.Call, name: str, given: list[order.Given]) ->
     if name in {"setattr"} and len(node.args) >= 3 and isinstance(node.args[1].value, f.Lit):
         frame.store(f.Attr(node.at, node.args[0].value, str(node.args[1].value.value)), given[2][1], node.at)
         return NOTHING
+    if name in {"re.sub", "regex.sub"} and len(given) > 2:
+        new = callbacks.filled(frame, given[1][1], node.at)
+        text = given[2][1].but(const=None, place=None)
+        return texts.words(frame, [text, texts.printed(frame, new, node.at)], node.at)
     if name in {"super", "require"}:
         return None
     if name == "hash" and given and isinstance(order.first(given).const, (int, float)):

@@ -141,7 +141,8 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[or
     if name in {"replace", "replaceAll"} and len(given) >= 2:
         if isinstance(shape, External) and not base.flat():
             return mixed([value for _, value in given])
-        return texts.words(frame, [base.but(const=None), texts.printed(frame, given[1][1], node.at)], node.at)
+        filled = callbacks.filled(frame, given[1][1], node.at)
+        return texts.words(frame, [base.but(const=None), texts.printed(frame, filled, node.at)], node.at)
     if name in {
         "strip",
         "rstrip",
