@@ -9,7 +9,9 @@ import click
 
 from prefixguard.caches.choose import cache_rules
 from prefixguard.caches.rule import CacheRule
+from prefixguard.cli import completing
 from prefixguard.errors import InputError
+from prefixguard.reports.json import encode
 from prefixguard.reports.manual import caches_page, findings_page
 from prefixguard.reports.rules import (
     cache_page,
@@ -25,7 +27,9 @@ type _Format = Literal["text", "json", "markdown"]
 
 
 @click.command()
-@click.argument("what", nargs=-1, metavar="[CODE|NAME]... | caches [RULE]...")
+@click.argument(
+    "what", nargs=-1, shell_complete=completing.codes_and_caches, metavar="[CODE|NAME]... | caches [RULE]..."
+)
 @click.option(
     "--seen-by", type=click.Choice(["lint", "wire", "server"]), help="Only findings that this can see."
 )
@@ -37,7 +41,7 @@ type _Format = Literal["text", "json", "markdown"]
     help="How to print it.",
 )
 def command(what: tuple[str, ...], seen_by: str | None, format_: _Format) -> None:
-    """The catalogue of findings, and the rules by which servers cache.
+    """The catalogue of findings, the rules by which servers cache, and what is known of agents.
 
     \b
     Examples:
@@ -46,10 +50,14 @@ def command(what: tuple[str, ...], seen_by: str | None, format_: _Format) -> Non
       prefixguard rules PG3               a family
       prefixguard rules caches            how each server caches, with date and source
       prefixguard rules caches anthropic  one cache rule in full
+      prefixguard rules agents codex      how an agent is brought behind the proxy
     """
     rulebook = Rulebook()
     if what and what[0] == "caches":
         _print_caches(_chosen_caches(cache_rules(rulebook), what[1:]), bool(what[1:]), format_)
+        return
+    if what and what[0] == "agents":
+        _print_agents(what[1:], format_)
         return
     chosen = _chosen_findings(list(rulebook.findings.values()), what)
     if seen_by is not None:
@@ -103,6 +111,24 @@ def _chosen_caches(rules: tuple[CacheRule, ...], words: tuple[str, ...]) -> list
             names = ", ".join(rule.name for rule in rules)
             raise InputError(f"rules caches: no cache rule is called {word!r}; have {names}")
     return chosen
+
+
+def _print_agents(words: tuple[str, ...], format_: _Format) -> None:
+    from prefixguard.proxy.agents import read_agents
+    from prefixguard.proxy.agents_page import agent_text, agents_page, agents_table
+
+    agents = read_agents()
+    named = {agent.name: agent for agent in agents}
+    for word in words:
+        if word not in named:
+            raise InputError(f"rules agents: no agent is called {word!r}; have {', '.join(named)}")
+    chosen = [named[word] for word in words] or list(agents)
+    if format_ == "json":
+        click.echo(encode(chosen, indent=2) + b"\n", nl=False)
+    elif format_ == "markdown":
+        click.echo(agents_page(chosen), nl=False)
+    else:
+        click.echo("\n\n".join(map(agent_text, chosen)) if words else agents_table(chosen))
 
 
 def _print_caches(rules: list[CacheRule], full: bool, format_: _Format) -> None:

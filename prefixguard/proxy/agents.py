@@ -29,14 +29,19 @@ _LOOKED_AT: Final = 5
 class Agent(Dated, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is known of one agent.
 
-    commands: names of its program. mode: what `run` uses unless told
-    otherwise, and why. base_url_env: variables that it takes its base URL
-    from, with the path behind the address. base_url_args: arguments that do
-    the same, put behind the program's name; {url} is replaced. ca_env: the
-    variables that were seen to make it trust our authority. session_keys: what
-    it names its session by (for readers; `session-keys.toml` decides).
-    side_hosts: where it sends what is no prompt. user_agent: a regular
-    expression for its User-Agent.
+    commands: names of its program; none for a library. mode: what `run` uses
+    unless told otherwise, and why. base_url_env: variables that it takes its
+    base URL from, with the path behind the address. base_url_args: arguments
+    that do the same, put behind the program's name; {url} is replaced. env:
+    what else it has to be told in its environment, unless the user says
+    otherwise there. ca_env: the variables that were seen to make it trust our
+    authority. user_agent: a regular expression for its User-Agent.
+
+    For readers: package: `npm:NAME` or `pypi:NAME`. apis: what it speaks.
+    settings: where else its base URL can be written. session_keys: what it
+    names its session by (`session-keys.toml` decides). side_hosts: where it
+    sends what is no prompt. turns, restart: what its prefix does from one
+    request to the next, and in a new process.
     """
 
     name: str
@@ -46,9 +51,15 @@ class Agent(Dated, frozen=True, kw_only=True, forbid_unknown_fields=True):
     session_keys: tuple[str, ...]
     base_url_env: Mapping[str, str] = {}
     base_url_args: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
     ca_env: tuple[str, ...] = ()
     side_hosts: tuple[str, ...] = ()
     user_agent: str | None = None
+    package: str = ""
+    apis: tuple[str, ...] = ()
+    settings: str = ""
+    turns: str = ""
+    restart: str = ""
     notes: str = ""
 
 
@@ -122,10 +133,11 @@ def plan_run(
     if mode is None:
         wanted = agent.mode if agent else "base-url"
         mode = "base-url" if upstream or named else wanted
+    told = {name: value for name, value in agent.env.items() if name not in environ} if agent else {}
     if mode == "forward":
         if upstream:
             raise InputError("--upstream needs base-URL mode: in forward mode the agent chooses the server")
-        return Plan(mode, agent, {}, _forward_environ(environ), lambda _: list(command))
+        return Plan(mode, agent, {}, _forward_environ(environ, told), lambda _: list(command))
     arguments = agent.base_url_args if agent else ()
     if agent and not variables and not arguments and not pointed:
         raise InputError(
@@ -135,7 +147,7 @@ def plan_run(
     targets = {} if upstream else {_name(name): parse_target(value) for name, value in named.items()}
 
     def environment(url: str, _bundle: Path, _certificate: Path) -> dict[str, str]:
-        return {
+        return told | {
             name: f"{url}/to/{_name(name)}" if _name(name) in targets else url + path
             for name, path in variables.items()
         }
@@ -149,8 +161,13 @@ def plan_run(
     return Plan(mode, agent, targets, environment, words)
 
 
-def _forward_environ(environ: Mapping[str, str]) -> Callable[[str, Path, Path], dict[str, str]]:
-    return lambda url, bundle, certificate: forward_variables(url, bundle, certificate, environ)
+def _forward_environ(
+    environ: Mapping[str, str], told: Mapping[str, str]
+) -> Callable[[str, Path, Path], dict[str, str]]:
+    return lambda url, bundle, certificate: {
+        **told,
+        **forward_variables(url, bundle, certificate, environ),
+    }
 
 
 def _name(variable: str) -> str:

@@ -198,6 +198,9 @@ def ending(tally: Tally, health: Mapping[str, object]) -> Iterator[str]:
             mark = "~" if tally.estimated else ""
             text += f" ({mark}{tally.rebilled:,} tokens billed again)"
     yield text
+    if not health.get("exchanges", recorded):
+        yield "no request with a prompt came this way: the agent's settings may name another address, or a"
+        yield "process of its own that was running already may have asked (see `prefixguard rules agents`)"
     if isinstance(lost, Mapping) and lost:
         yield "NOT recorded (the agent's requests went through all the same):"
         for reason, count in sorted(lost.items()):

@@ -116,4 +116,7 @@ def test_the_ending_adds_up() -> None:
     assert lines[0] == "recorded 2 exchanges, 1 break (~11,000 tokens billed again)"
     assert "  3 x no room left" in lines
     assert any("analysis: bad" in line for line in lines)
+    (nothing, *hint) = ending(Tally(), {"recorded": 0, "exchanges": 0, "lost": {}, "unknown_api": 0})
+    assert nothing == "recorded 0 exchanges"
+    assert any("rules agents" in line for line in hint)
     assert list(ending(Tally(), {"recorded": 1, "lost": {}, "unknown_api": 0})) == ["recorded 1 exchange"]

@@ -200,6 +200,14 @@ def test_an_agent_whose_settings_name_the_proxy() -> None:
     assert (made.mode, env, words) == ("base-url", {}, ["opencode"])
 
 
+@pytest.mark.parametrize("mode", ["forward", "base-url"])
+def test_what_an_agent_has_to_be_told_besides(mode: str) -> None:
+    _, env, _ = plan(["cline"], {}, mode=mode, pointed=True)
+    assert env["CLINE_SESSION_BACKEND_MODE"] == "local"
+    _, env, _ = plan(["cline"], {"CLINE_SESSION_BACKEND_MODE": "hub"}, mode=mode, pointed=True)
+    assert "CLINE_SESSION_BACKEND_MODE" not in env
+
+
 def test_what_cannot_be_done_is_said() -> None:
     with pytest.raises(InputError, match="configuration file"):
         plan(["opencode"], {}, upstream=parse_target("http://h:1"))
