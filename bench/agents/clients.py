@@ -51,10 +51,11 @@ class Client:
     preset: its name in `rules/agents`, or None. packages: what to install.
     python: for those from PyPI, which Python. program: what to run, in the
     installation's folder of programs. first, again: its arguments in a fresh
-    process and in one that continues; again is () where it cannot. takes: how
-    the base URL reaches it in base-URL mode: `env` (variables below), `args`
-    (the preset's), `file` (its settings). env: more variables. before: command
-    lines to run before the first process. stdin: what is typed.
+    process and in a second one. continues: whether that one goes on where the
+    first ended. takes: how the base URL reaches it in base-URL mode: `env`
+    (variables below), `args` (the preset's), `file` (its settings). env: more
+    variables. stdin: what is typed. known: what is really there, judged by
+    hand, where it is not silence.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Client:
     program: str
     first: tuple[str, ...]
     again: tuple[str, ...] = ()
+    continues: bool = True
     preset: str | None = None
     takes: Literal["env", "args", "file"] = "file"
     env: Callable[[Place], Mapping[str, str]] = field(default=lambda _: {})
@@ -72,7 +74,6 @@ class Client:
     script: str = ""
     """For a framework: the agent's source, written into the project's parent folder as `agent.py`."""
     known: str = ""
-    """What is really there, judged by hand, where it is not silence."""
 
 
 def _claude(place: Place) -> Mapping[str, str]:
@@ -266,6 +267,7 @@ CLIENTS = (
     ),
     Client(
         "cline", "npm", ("cline",), "cline", preset="cline",
+        continues=False,
         first=("-P", "openai-compatible", FIRST), again=("-P", "openai-compatible", SECOND),
         settings=_cline,
     ),
@@ -288,7 +290,7 @@ CLIENTS = (
     ),
     Client(
         "mini-swe-agent", "pypi", ("mini-swe-agent",), "mini", preset="mini-swe-agent", takes="env",
-        python="3.12",
+        python="3.12", continues=False,
         first=("-m", "openai/gpt-4.1", "-t", FIRST, "-y", "--exit-immediately", "-l", "0"),
         again=("-m", "openai/gpt-4.1", "-t", SECOND, "-y", "--exit-immediately", "-l", "0"),
         env=lambda p: {**_openai(p), "MSWEA_CONFIGURED": "true", "MSWEA_COST_TRACKING": "ignore_errors"},

@@ -89,7 +89,7 @@ def row_of(client: Client, version: str, outcomes: Mapping[str, Outcome]) -> Row
         apis=tuple(
             sorted({str(p.api) + (" (WebSocket)" if p.method == "WEBSOCKET" else "") for p in prompts})
         ),
-        continues=bool(client.again) and client.again != client.first,
+        continues=bool(client.again) and client.continues,
         requests=seen.requests,
         helpers=seen.side,
         steps=len(seen.within),
