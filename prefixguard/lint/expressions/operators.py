@@ -11,7 +11,7 @@ from prefixguard.lint import clocks, walk
 from prefixguard.lint import facts as f
 from prefixguard.lint.calls import invoking
 from prefixguard.lint.expressions import evaluation, texts
-from prefixguard.lint.history import binding
+from prefixguard.lint.history import binding, splitting
 from prefixguard.lint.sinks import frameworks
 from prefixguard.lint.values import (
     MAX_PARTS,
@@ -79,6 +79,7 @@ def added(frame: Frame, node: f.Op | f.Assign, values: list[Value]) -> Value:
     """`a + b`: text, lists, or numbers."""
     listed = [isinstance(value.shape, Items) and value.shape.kind != "set" for value in values]
     if any(listed):
+        splitting.rejoined(frame, node.at, values)
         parts: list[tuple[bool, Value]] = []
         for value in values:
             shape = value.shape

@@ -50,7 +50,24 @@ def mapped(frame: Frame, node: f.Comp, source: Value, value: Value, made: Value)
     if found is not None:
         split = _split_note(frame, found, node.element, node.at)
         return noting.marked(made, split) if split is not None else made
+    if tests and not any("system" in word.lower() for word in walk.names(tests) | _words(tests)):
+        return made.but(origin=PICKED)
     return made
+
+
+PICKED = "picked"
+"""The origin of a list that holds those messages of another one that pass a test."""
+
+
+def _words(tests: list[f.Expr]) -> set[str]:
+    return {str(word) for word in walk.strings(tests)}
+
+
+def rejoined(frame: Frame, at: f.At, values: list[Value]) -> None:
+    """`[m for m in messages if new(m)] + [m for m in messages if not new(m)]`: another order."""
+    if sum(value.origin == PICKED for value in values) > 1:
+        what = "messages are picked by a test and put in another order"
+        noting.note(frame, "PG311", what, at, "event", weak=True)
 
 
 def _split(body: Any, indexes: set[str]) -> tuple[f.Expr, bool] | None:
