@@ -5,6 +5,7 @@ import { money, plural, tokens } from "./figures.js";
 import { oneLine } from "./safe.js";
 
 const MOST = 6; // causes that have an entry; the others are named
+const NAMED = 8; // of those, how many before anybody asks
 const OPEN = 1; // causes that are told in full before anybody asks
 
 /** A text of the catalogue, its `code` in backticks as code. */
@@ -23,9 +24,14 @@ export function causesBlock(causes, hrefOf, several = false) {
   return el("section", { class: "block causes" },
     loud.length ? el("div", { class: "block-head" }, el("h2", null, "What to mend first")) : null,
     loud.length ? el("ol", { class: "cause-list" }, loud.slice(0, MOST).map((cause, i) => el("li", null, card(cause, !several && i < OPEN)))) : null,
-    rest.length ? el("p", { class: "also" }, el("b", null, "Also: "), rest.map((cause, i) => [
-      i ? ", " : "", el("a", { href: hrefOf(cause) }, `${cause.code} ${cause.name}`),
-      ` (${plural(cause.turns, "turn")})`])) : null);
+    rest.length ? el("p", { class: "also" }, el("b", null, "Also: "), named(rest.slice(0, NAMED))) : null,
+    rest.length > NAMED ? el("details", { class: "also-more" }, el("summary", null, `${rest.length - NAMED} more`),
+      el("p", { class: "also" }, named(rest.slice(NAMED)))) : null);
+
+  function named(some) {
+    return some.map((cause, i) => [i ? ", " : "", el("a", { href: hrefOf(cause) }, `${cause.code} ${cause.name}`),
+      ` (${plural(cause.turns, "turn")})`]);
+  }
 
   function card(cause, open) {
     const sums = [plural(cause.turns, "turn")];

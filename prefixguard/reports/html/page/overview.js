@@ -4,7 +4,7 @@ import { el, put, spoken, svg } from "./dom.js";
 import { bill, duration, money, moment, percent, plural, tokens } from "./figures.js";
 import { causesBlock } from "./causes.js";
 import { MARK_WORDS, markPath } from "./marks.js";
-import { oneLine } from "./safe.js";
+import { oneLine, shortPath } from "./safe.js";
 import { virtualList } from "./virtual.js";
 
 /** Opens the overview. Returns {element, title, update()}. */
@@ -84,11 +84,11 @@ export async function openOverview(context) {
     const about = [...session.facts];
     if (session.agent) about.unshift(session.agent);
     if (session.started !== null) about.unshift(moment(session.started));
-    if (session.source && session.source !== session.id) about.unshift(session.source);
+    if (session.source && session.source !== session.id) about.unshift(shortPath(session.source));
     const cells = {
       session: [el("a", { href, class: "session-id" }, oneLine(session.id)), session.recording === "full" ? null
         : el("span", { class: "badge" }, session.recording === "hashes" ? "digests only" : "redacted"),
-      actions(session), el("span", { class: "dim about" }, oneLine(about.join(" · ")))],
+      actions(session), el("span", { class: "dim about", title: oneLine(session.source || session.id) }, oneLine(about.join(" · ")))],
       strip: strip(session),
       breaks: session.breaks
         ? el("b", { class: "bad" }, session.breaks)
@@ -138,8 +138,8 @@ function sums(data) {
   const currencies = new Set(costs.map((cost) => cost.currency));
   if (costs.length && currencies.size === 1) {
     const cost = { currency: costs[0].currency, estimated: costs.some((one) => one.estimated) };
-    const some = costs.length < data.sessions.length ? " at least" : "";
-    found.push(`, ${money(costs.reduce((sum, one) => sum + one.avoidable, 0), cost)} avoidable${some}`);
+    const some = costs.length < data.sessions.length ? "at least " : "";
+    found.push(`, ${some}${money(costs.reduce((sum, one) => sum + one.avoidable, 0), cost)} avoidable`);
   }
   const misses = total("misses");
   found.push(misses ? `. ${plural(misses, "miss", "misses")} without a change.` : ".");

@@ -46,3 +46,9 @@ export function part(text, from, to = undefined) {
   const characters = charactersOf(text);
   return typeof characters === "string" ? text.slice(from, to) : characters.slice(from, to).join("");
 }
+
+/** The end of a path: what tells it from its neighbours. */
+export function shortPath(path) {
+  const parts = path.split("/").filter(Boolean);
+  return parts.length > 2 ? `…/${parts.slice(-2).join("/")}` : path;
+}

@@ -20,13 +20,9 @@ export function virtualList({ label, role = "table", head = null, row, rowHeight
   let last = -1;
   let stop = 0; // the row at which the Tab key stops
   const body = el("div", { class: "rows", role: role === "table" ? "rowgroup" : null });
-  const scroller = el("div", { class: "scroller" }, body);
-  const element = el(
-    "div",
-    { class: `list ${className}`, role, "aria-label": label },
-    head ? el("div", { class: "list-head", role: "rowgroup" }, head) : null,
-    scroller,
-  );
+  const above = head ? el("div", { class: "list-head", role: "rowgroup" }, head) : null;
+  const scroller = el("div", { class: "scroller" }, above, body);
+  const element = el("div", { class: `list ${className}`, role, "aria-label": label }, scroller);
 
   function window_() {
     if (count <= WHOLE) return [0, count];
@@ -97,7 +93,8 @@ export function virtualList({ label, role = "table", head = null, row, rowHeight
   function show(i, align = "nearest") {
     if (i < 0 || i >= count) return;
     const top = count > WHOLE ? i * height : (body.querySelector(`[data-row="${i}"]`)?.offsetTop ?? 0);
-    const seen = scroller.clientHeight || 600;
+    // The head stays in place above the rows.
+    const seen = (scroller.clientHeight || 600) - (above?.offsetHeight ?? 0);
     if (align === "middle") scroller.scrollTop = top - seen / 2 + height / 2;
     else if (top < scroller.scrollTop) scroller.scrollTop = top;
     else if (top + height > scroller.scrollTop + seen) scroller.scrollTop = top + height - seen;
