@@ -51,6 +51,8 @@ def _assign(frame: Frame, node: f.Assign) -> None:
         and value.shape.kind != "set"
     ):
         value = value.but(shape=Items("set", value.shape.parts))
+    if node.op == "=" and value.flat() and frame.is_list_name(walk.last_name(node.targets[0])):
+        naming.seeded(frame, value, node.at)
     for target in node.targets:
         if isinstance(target, f.Name):
             frame.definitions[target.name] = node.value

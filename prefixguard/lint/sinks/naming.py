@@ -11,6 +11,7 @@ from prefixguard.lint import facts as f
 from prefixguard.lint import walk
 from prefixguard.lint.history import echoes
 from prefixguard.lint.knowledge import PROCESS, SESSION, snake
+from prefixguard.lint.request import turns
 from prefixguard.lint.sinks import judging
 from prefixguard.lint.summary import Sink
 from prefixguard.lint.values import (
@@ -30,6 +31,7 @@ from prefixguard.lint.values import (
 if TYPE_CHECKING:
     from prefixguard.lint.frame import Frame
 
+_EXAMPLES = 3
 _MANY = 6
 _TAIL = 40
 """Characters of known text that are more than the end of a tag."""
@@ -176,6 +178,22 @@ def _ahead_of_text(frame: Frame, at: f.At, content: Value) -> None:
     if not front.plain:
         sink = Sink("message", "message", frame.file.index, at, "", 0, "stands ahead of a message's text")
         judging.judge(frame, sink, front)
+
+
+def seeded(frame: Frame, value: Value, at: f.At) -> None:
+    """Examples that open each conversation: what changes in them parts all that follows."""
+    if not isinstance(value.shape, Items) or len(value.shape.parts) < _EXAMPLES:
+        return
+    parts = [part for _, part in value.shape.parts]
+    if "assistant" not in {turns.role_of(part) for part in parts}:
+        return
+    # The last one may be the question itself.
+    said = mixed(turns.spoken(part) for part in parts[:-1] if turns.role_of(part) in {"user", "assistant"})
+    if said.flat():
+        label = "stands in examples that open the conversation"
+        judging.judge(
+            frame, Sink("history", "message", frame.file.index, at, "", 0, label), Value(said.flat())
+        )
 
 
 def _request_like(entries: dict[str, Value]) -> bool:
