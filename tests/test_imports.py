@@ -28,7 +28,7 @@ CORE: tuple[tuple[str, ...], ...] = (
 ABOVE: tuple[tuple[str, ...], ...] = (
     ("blame", "gate", "gateway", "configuration", "kv"),
     ("baseline", "simulate", "modelfiles", "trial", "checkup"),
-    ("store", "reports", "importers", "proxy", "engines", "lint", "testing", "ui"),
+    ("store", "reports", "importers", "exporters", "proxy", "engines", "lint", "testing", "ui"),
     ("cli",),
 )
 FLOORS = CORE + ABOVE

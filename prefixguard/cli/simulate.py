@@ -19,7 +19,7 @@ from prefixguard.cli.sources import tell
 from prefixguard.errors import InputError
 from prefixguard.exchange import Exchange
 from prefixguard.importers import open_source
-from prefixguard.importers.hash_trace import BLOCK, is_hash_trace, read_trace
+from prefixguard.importers.hash_trace import is_hash_trace, read_trace
 from prefixguard.kv import GIB, Formats, FormatTable
 from prefixguard.modelfiles import open_model
 from prefixguard.reports.simulate import (
@@ -177,7 +177,12 @@ def _workload(
     if is_hash_trace(path):
         rows = read_trace(path)
         trace = from_hashes(
-            path.name, ((row.hash_ids, row.input_length, row.output_length) for row in rows), BLOCK
+            path.name,
+            (
+                (row.hash_ids + row.output_hash_ids, row.input_length, row.reply_length, row.output_length)
+                for row in rows
+            ),
+            rows[0].block_size,
         )
         return Recorded(trace, trace)
     exchanges: Iterable[Exchange] = open_source(source, store, tell)

@@ -110,7 +110,6 @@ def _capture(row: Mapping[str, Any], session: str | None, rule: FormatRule, told
         timing=Timing(
             None if begun is None else (begun - t) * 1000, None if end is None else (end - t) * 1000
         ),
-        agent="langfuse",
     )
 
 

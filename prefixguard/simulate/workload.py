@@ -199,14 +199,18 @@ def _renamed(chain: Chain, copy: int, common: Mapping[Hashable, int]) -> Chain:
     return tuple(found)
 
 
-def from_hashes(source: str, rows: Iterable[tuple[Sequence[Hashable], int, int]], block: int) -> Workload:
-    """A trace of hashed blocks: (hash ids, prompt tokens, generated tokens) of each request.
+def from_hashes(
+    source: str, rows: Iterable[tuple[Sequence[Hashable], int, int, int]], block: int
+) -> Workload:
+    """A trace of hashed blocks: (hash ids, prompt tokens, reply tokens in them, generated).
 
     block: tokens that one hash stands for; the last one stands for the rest.
+    The reply's ids follow the prompt's; of a reply without any nothing is known.
     """
     requests = []
-    for number, (hashes, prompt, output) in enumerate(rows):
-        last = prompt - block * (len(hashes) - 1)
+    for number, (hashes, prompt, reply, output) in enumerate(rows):
+        last = prompt + reply - block * (len(hashes) - 1)
         chain = tuple(Piece(name, 0, block if i < len(hashes) - 1 else last) for i, name in enumerate(hashes))
-        requests.append(Request(number, chain, (Piece(("reply", number), 0, output),), output))
+        known = drop(chain, prompt) or (Piece(("reply", number), 0, output),)
+        requests.append(Request(number, take(chain, prompt), known, output))
     return Workload(source, tuple(requests), exact=True)

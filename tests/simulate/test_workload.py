@@ -60,7 +60,8 @@ def test_a_reply_said_again_is_the_same_block() -> None:
 
 
 def test_a_trace_shares_what_its_hashes_share() -> None:
-    work = from_hashes("t", [((1, 2, 3), 1100, 5), ((1, 2, 4), 1100, 5), ((1, 2, 3, 5), 1600, 0)], 512)
+    rows = [((1, 2, 3), 1100, 0, 5), ((1, 2, 4), 1100, 0, 5), ((1, 2, 3, 5), 1600, 0, 0)]
+    work = from_hashes("t", rows, 512)
     assert [request.tokens for request in work.requests] == [1100, 1100, 1600]
     keys = Keys(16)
     first, second, third = (keys(request) for request in work.requests)
