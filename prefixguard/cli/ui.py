@@ -33,6 +33,15 @@ if TYPE_CHECKING:
     default=None,
     help="Open a browser; by default on a terminal of a desktop.",
 )
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(min=1),
+    default=200,
+    show_default=True,
+    help="How many sessions of the record, the newest; others appear when they go on.",
+)
+@click.option("--all", "everything", is_flag=True, help="All of them.")
 @click.option("--store", metavar="PATH|URL", help="The record to watch (or PREFIXGUARD_STORE).")
 @click.option(
     "--server",
@@ -54,6 +63,8 @@ def command(
     names: tuple[str, ...],
     listen: str,
     open_: bool | None,
+    limit: int,
+    everything: bool,
     store: str | None,
     server: str | None,
     chat_template: Path | None,
@@ -62,7 +73,7 @@ def command(
 ) -> None:
     """Watch recorded sessions, and those being recorded, in a browser.
 
-    Without names, every session of the record. Nothing leaves this machine, and
+    Without names, the sessions of the record. Nothing leaves this machine, and
     nothing can be changed from the pages.
 
     \b
@@ -104,7 +115,7 @@ def command(
     listener = bind(host, port)
     port = listener.getsockname()[1]
     hub, key, ticket = Hub(), secrets.token_urlsafe(18), secrets.token_urlsafe(18)
-    feed = _feed(names, store)
+    feed = _feed(names, store, None if everything else limit)
     desk = Desk(feed, lambda: Fold(rulebook, options), rulebook.findings, hub)
     prices = options.pricer.prices if options.pricer else None
     opens = _on_a_desktop() if open_ is None else open_
@@ -126,7 +137,7 @@ def command(
     serve(Server(app, hub, say), listener)
 
 
-def _feed(names: tuple[str, ...], store: str | None) -> Feed:
+def _feed(names: tuple[str, ...], store: str | None, newest: int | None) -> Feed:
     """What to watch: the logs among the names, and the sessions of the record; all of them without names."""
     from prefixguard.ui.feed import Feeds
     from prefixguard.ui.logs import LogFeed
@@ -139,7 +150,7 @@ def _feed(names: tuple[str, ...], store: str | None) -> Feed:
         missing = next((name for name in sessions if Path(name).suffix or "/" in name), None)
         if missing is not None:
             raise InputError(f"{missing}: no such file")
-        feeds.append(RecordFeed(store, sessions))
+        feeds.append(RecordFeed(store, sessions, None if sessions else newest))
     return feeds[0] if len(feeds) == 1 else Feeds(feeds)
 
 

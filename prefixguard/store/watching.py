@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import func, select
 
 from prefixguard.exchange import Exchange
 from prefixguard.store import schema
@@ -99,14 +99,17 @@ class Watch:
             )
             .outerjoin(schema.rendered, schema.rendered.c.exchange == columns.number)
             .outerjoin(schema.turn, schema.turn.c.exchange == columns.number)
-            .where(or_(columns.number > after, columns.number.in_(again)))
             .order_by(columns.number)
         )
+        # Two queries: with "or" between them, SQLite would read through the whole table.
+        wanted = [query.where(columns.number.in_(again))] if again else []
+        wanted.append(query.where(columns.number > after))
         with self._database.reading() as connection:
-            return [
-                Arrival(number, session or UNASSIGNED, started, agent, bool(rendered), bool(analysed))
-                for number, session, started, agent, rendered, analysed in connection.execute(query)
-            ]
+            rows = {row[0]: row for one in wanted for row in connection.execute(one)}
+        return [
+            Arrival(number, session or UNASSIGNED, started, agent, bool(rendered), bool(analysed))
+            for number, session, started, agent, rendered, analysed in rows.values()
+        ]
 
     def exchanges(
         self, session: str | None = None, numbers: Sequence[int] | None = None

@@ -53,7 +53,7 @@ class Api:
         since, known = _number(request, "since"), _known(request)
 
         def answer(desk: Desk) -> _Answer:
-            tag = f"{self.hub.run}.{desk.revision}.{since}.{desk.waiting}"
+            tag = f"{self.hub.run}.{desk.revision}.{since}.{desk.waiting}.{desk.left_out}"
             return _answer(tag, known, lambda: _overview(desk, self.opening, since, self.hub.run))
 
         return await _answered(self.desk.ask(answer))
@@ -157,6 +157,7 @@ def _overview(desk: Desk, opening: Overview, since: int, run: str) -> Json:
         "version": opening.version,
         "prices": opening.prices,
         "waiting": desk.waiting,
+        "left_out": desk.left_out,
         "trouble": desk.trouble,
         "keys": list(told),
         "sessions": [one.entry for one in told.values() if one.revision > since],

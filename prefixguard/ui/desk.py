@@ -57,6 +57,7 @@ class Desk:
     ) -> None:
         self.findings = findings
         self.feed_name = feed.name
+        self.left_out = 0
         self.revision = 0
         """Grows with everything that is told."""
         self._feed = feed
@@ -201,6 +202,8 @@ class Desk:
             self._hub.publish("trouble", encode(self.trouble))
 
     def _take(self, news: News) -> None:
+        if news.left_out is not None:
+            self.left_out = news.left_out
         for key in news.gone:
             self._drop(key)
         for key, unit in news.units.items():

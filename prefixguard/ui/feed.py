@@ -37,13 +37,15 @@ class News:
 
     units: those that are new, or of which more is known. added: numbers of new
     exchanges by unit. afresh: units whose exchanges are not those that were
-    read before. gone: units that are no more.
+    read before. gone: units that are no more. left_out: how many older units
+    are not looked at; None where that is as it was.
     """
 
     units: dict[str, Unit] = field(default_factory=dict)
     added: dict[str, list[int]] = field(default_factory=dict)
     afresh: set[str] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
+    left_out: int | None = None
 
     def __bool__(self) -> bool:
         return bool(self.units or self.added or self.afresh or self.gone)
@@ -103,6 +105,8 @@ class Feeds:
             news.added |= one.added
             news.afresh |= one.afresh
             news.gone |= one.gone
+            if one.left_out is not None:
+                news.left_out = one.left_out
         return news
 
     def read(self, unit: str, numbers: Sequence[int] | None = None) -> Iterator[tuple[int, Exchange]]:

@@ -39,16 +39,22 @@ class _Passed:
 
 
 class RecordFeed:
-    """The sessions of a record. only: ids, or starts of ids, of the sessions to show; () for all."""
+    """The sessions of a record.
+
+    only: ids, or starts of ids, of the sessions to show; () for all. newest: how
+    many of those that are there at the start; the others come when they go on.
+    """
 
     def __init__(
         self,
         target: str | None = None,
         only: Sequence[str] = (),
+        newest: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Raises StoreError when there is a record that cannot be read, InputError for an unknown session."""
         self._target = target
+        self._newest = newest
         self._clock = clock
         url = store_url(target)
         self._path = Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
@@ -144,7 +150,7 @@ class RecordFeed:
         assert self._watch is not None
         self._watch.changed()
         self._deletions, self._highest = self._watch.state()
-        before, self._units = self._units, self._listed()
+        before, self._units = self._units, self._listed(news)
         self._begun = True
         self._waiting, self._followed = {}, {}
         recent = self._watch.arrivals(max(0, self._highest - _FOLLOWED))
@@ -153,12 +159,16 @@ class RecordFeed:
         news.afresh |= {key for key, unit in self._units.items() if key not in before or before[key] != unit}
         news.gone |= before.keys() - self._units.keys()
 
-    def _listed(self) -> dict[str, Unit]:
+    def _listed(self, news: News) -> dict[str, Unit]:
         assert self._store is not None
+        rows = [row for row in self._store.sessions() if self._only is None or row.id in self._only]
+        # Those that are shown already stay, however many have come since.
+        shown = len(rows) if self._newest is None else self._newest
+        kept = [row for place, row in enumerate(reversed(rows)) if place < shown or row.id in self._units]
+        news.left_out = len(rows) - len(kept)
         return {
             row.id: Unit(row.id, "", row.agent, row.last_t, row.exchanges, tuple(sorted(row.recording)))
-            for row in self._store.sessions()
-            if self._only is None or row.id in self._only
+            for row in reversed(kept)
         }
 
     def _advance(self, watch: Watch, news: News) -> None:
@@ -202,7 +212,7 @@ class RecordFeed:
         """An exchange that was passed on before its analysis came: is it still what it was?"""
         if arrival.session != passed.session:
             # It moves into its session; those that stay behind have to be told apart from it.
-            self._units = self._listed()
+            self._units = self._listed(news)
             for key in (arrival.session, passed.session):
                 if key in self._units:
                     news.units[key] = self._units[key]

@@ -164,6 +164,21 @@ def test_some_sessions_only(store: Store, path: str) -> None:
         RecordFeed(path, ["nobody"])
 
 
+def test_the_newest_sessions_only(store: Store, path: str) -> None:
+    for number in range(4):
+        record(store, f"s{number}", turns=1, start=1_796_000_000.0 + 100 * number)
+    feed = RecordFeed(path, newest=2)
+    news = feed.news()
+    assert (news.afresh, news.left_out) == ({"s2", "s3"}, 2)
+    add(store, list(captures("s0", turns=2, start=1_797_000_000.0))[1])  # an old one goes on
+    assert list(feed.news().added) == ["s0"]
+    assert len(list(feed.read("s0"))) == 2
+    store.delete("s3")
+    news = feed.news()
+    assert (news.gone, news.left_out) == ({"s3"}, 1)
+    feed.close()
+
+
 def test_what_is_no_record_is_said_at_once(tmp_path: Path) -> None:
     text = tmp_path / "record.sqlite"
     text.write_text("This is a letter and no database at all, however long it may be.\n" * 20)

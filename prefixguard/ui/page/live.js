@@ -1,6 +1,7 @@
 // The entry of the live pages: the key, the source, what only these pages have.
 
 import { el, put } from "/page/dom.js";
+import { plural } from "/page/figures.js";
 import { start } from "/page/page.js";
 import { openComparison } from "./compare.js";
 import { openSearch } from "./search.js";
@@ -70,12 +71,16 @@ function announce(text) {
 
 const notice = el("div", { class: "notice" });
 
-function noticed({ waiting, trouble, record }) {
+function noticed({ waiting, left_out: leftOut, trouble, record }) {
   const said = [];
   if (trouble) said.push(el("p", { class: "note bad" }, trouble));
-  if (waiting) said.push(el("p", { class: "note" }, `${waiting} recorded session${waiting === 1 ? " is" : "s are"} still being read.`));
-  if (notice.dataset.said !== JSON.stringify([waiting, trouble])) put(notice, said);
-  notice.dataset.said = JSON.stringify([waiting, trouble]);
+  if (waiting) said.push(el("p", { class: "note" }, `${plural(waiting, "recorded session")} still to be read.`));
+  if (leftOut) {
+    said.push(el("p", { class: "dim" }, `${plural(leftOut, "older session")} of the record ${leftOut === 1 ? "is" : "are"} not shown: name it, or start with --all.`));
+  }
+  const now = said.map((one) => one.textContent).join();
+  if (notice.dataset.said !== now) put(notice, said);
+  notice.dataset.said = now;
   notice.dataset.record = record;
 }
 

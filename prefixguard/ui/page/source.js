@@ -9,7 +9,7 @@ const PAUSE = 250; // milliseconds between news of one kind
 /**
  * A live source. key(): the key that the server printed.
  *
- * announce(text): says something to those who cannot see it. noticed({waiting, trouble}): what the server is at.
+ * announce(text): says something to those who cannot see it. noticed({waiting, left_out, trouble, record}): what the server is at.
  */
 export function liveSource({ key, announce, noticed }) {
   const listeners = new Set();
@@ -69,7 +69,7 @@ export function liveSource({ key, announce, noticed }) {
     if (!first) sayBreaks(known.entries, fresh);
     const view = { version: news.version, prices: news.prices, sessions: [...entries.values()], causes: news.causes };
     known = { run: news.run, revision: news.revision, entries, view };
-    noticed({ waiting: news.waiting, trouble: news.trouble, record: news.record });
+    noticed(news);
     return view;
   }
 
