@@ -22,7 +22,7 @@ CONFIDENCE: tuple[Confidence, Confidence, Confidence] = ("low", "medium", "high"
 _WEIGHT = {"info": 0, "warning": 1, "error": 2}
 _KINDS = {"request": 4, "built": 3, "name": 2, "message": 1, "function": 0}
 
-MOST_WAYS = 6
+MOST_WAYS = 12
 
 EDITS: dict[tuple[str, str], Severity] = {
     ("PG301", ""): "warning",
