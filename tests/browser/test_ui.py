@@ -106,6 +106,24 @@ def test_an_open_session_grows_in_place(browser: Browser, path: str) -> None:
             assert before[0] > 0
 
 
+def test_what_is_open_and_focused_stays_so(browser: Browser, path: str) -> None:
+    live = captures("run-7", clock=True)
+    with Store.open(path) as store, running(RecordFeed(path)) as server, watched(browser, server) as page:
+        record(store, "run-6", turns=2)
+        for _ in range(3):
+            add(store, next(live))
+        cause = page.locator("details").filter(has_text="clock-in-prefix")
+        cause.locator("summary").click()
+        add(store, next(live))
+        expect(row(page, "run-7")).to_contain_text("4 turns", timeout=PATIENCE)
+        expect(cause).to_contain_text("2 turns")
+        assert cause.evaluate("one => [one.open, one.contains(document.activeElement)]") == [True, True]
+        row(page, "run-7").get_by_role("link", name="run-7").focus()
+        add(store, next(live))
+        expect(row(page, "run-7")).to_contain_text("5 turns", timeout=PATIENCE)
+        assert page.evaluate("document.activeElement.textContent") == "run-7"
+
+
 def test_the_list_is_filtered(browser: Browser, both: Running) -> None:
     with watched(browser, both) as page:
         expect(row(page, "mended")).to_be_visible()

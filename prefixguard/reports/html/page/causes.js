@@ -25,7 +25,7 @@ export function causesBlock(causes, hrefOf, several = false) {
     loud.length ? el("div", { class: "block-head" }, el("h2", null, "What to mend first")) : null,
     loud.length ? el("ol", { class: "cause-list" }, loud.slice(0, MOST).map((cause, i) => el("li", null, card(cause, !several && i < OPEN)))) : null,
     rest.length ? el("p", { class: "also" }, el("b", null, "Also: "), named(rest.slice(0, NAMED))) : null,
-    rest.length > NAMED ? el("details", { class: "also-more" }, el("summary", null, `${rest.length - NAMED} more`),
+    rest.length > NAMED ? el("details", { class: "also-more", "data-keep": "more" }, el("summary", null, `${rest.length - NAMED} more`),
       el("p", { class: "also" }, named(rest.slice(NAMED)))) : null);
 
   function named(some) {
@@ -39,7 +39,7 @@ export function causesBlock(causes, hrefOf, several = false) {
     if (cause.tokens) sums.push(`${tokens(cause.tokens, cause.estimated)} tokens re-billed`);
     if (cause.cost !== null) sums.push(`${money(cause.cost, { currency: cause.currency })} avoidable`);
     if (cause.deliberate) sums.push("looks like a decision");
-    return el("details", { class: `cause severity-${cause.severity}`, open },
+    return el("details", { class: `cause severity-${cause.severity}`, open, "data-keep": cause.code },
       el("summary", null,
         el("span", { class: "code" }, cause.code), " ", el("b", null, cause.name),
         el("span", { class: "cause-title" }, cause.title),

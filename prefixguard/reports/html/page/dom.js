@@ -42,6 +42,25 @@ export function put(node, ...children) {
   return node;
 }
 
+/**
+ * Puts children in the place of those that a node has, as newer ones of the same: what is open stays open, and what
+ * has the focus keeps it. Things are known again by their `data-keep`, links in them by where they lead.
+ */
+export function renew(node, ...children) {
+  const open = new Map([...node.querySelectorAll("details[data-keep]")].map((one) => [one.dataset.keep, one.open]));
+  const focused = node.contains(document.activeElement) ? document.activeElement : null;
+  const kept = focused?.closest("[data-keep]")?.dataset.keep;
+  const href = focused?.getAttribute("href");
+  put(node, ...children);
+  for (const one of node.querySelectorAll("details[data-keep]")) {
+    if (open.has(one.dataset.keep)) one.open = open.get(one.dataset.keep);
+  }
+  if (!focused) return;
+  const home = kept === undefined ? node : [...node.querySelectorAll("[data-keep]")].find((one) => one.dataset.keep === kept);
+  const again = href === null ? home?.querySelector("summary") : [...home?.querySelectorAll("a") ?? []].find((one) => one.getAttribute("href") === href);
+  again?.focus({ preventScroll: true });
+}
+
 /** A number that no other element of the page has in its id. */
 let lastId = 0;
 export function freshId(prefix) {

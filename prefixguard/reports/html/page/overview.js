@@ -1,6 +1,6 @@
 // The first page: what to mend first over all sessions, and the sessions.
 
-import { el, put, spoken, svg } from "./dom.js";
+import { el, put, renew, spoken, svg } from "./dom.js";
 import { bill, duration, money, moment, percent, plural, tokens } from "./figures.js";
 import { causesBlock } from "./causes.js";
 import { MARK_WORDS, markPath } from "./marks.js";
@@ -51,7 +51,7 @@ export async function openOverview(context) {
       sessions.hidden = !nothing.hidden;
       put(nothing, nothing.hidden ? null : context.options.empty());
     }
-    put(causes, causesBlock(data.causes, (cause) => `#/s/${cause.key}/t/${cause.turn}`, data.sessions.length > 1));
+    renew(causes, causesBlock(data.causes, (cause) => `#/s/${cause.key}/t/${cause.turn}`, data.sessions.length > 1));
     drawList();
   }
 

@@ -1,6 +1,6 @@
 // One session: its verdict and sums, the timeline, the causes, the turns; with a turn chosen, that turn.
 
-import { el, put } from "./dom.js";
+import { el, put, renew } from "./dom.js";
 import { bill, exactTokens, money, moment, percent } from "./figures.js";
 import { causesBlock } from "./causes.js";
 import { turnMoves } from "./moves.js";
@@ -42,7 +42,7 @@ export async function openSession(context, key, index = null) {
     bars.draw(view.turns, entry.cost);
     put(sums, sumsOf(entry).map(([name_, value, note]) =>
       el("div", null, el("dt", null, name_), el("dd", null, el("b", null, value), note ? el("span", { class: "dim" }, note) : null))));
-    put(causes, causesBlock(view.causes, (cause) => `#/s/${key}/t/${cause.turn}`));
+    renew(causes, causesBlock(view.causes, (cause) => `#/s/${key}/t/${cause.turn}`));
     if (at === null) table.draw(view);
   }
 
