@@ -145,7 +145,7 @@ class Analyst:
 
 def event_of(exchange_id: str, session: str, index: int, turn: Turn) -> TurnSeen:
     """The part of a turn that a live line shows. index: of the turn in its session."""
-    cache = turn.cache
+    cache, usage = turn.cache, turn.usage
     causes = sorted(turn.findings, key=lambda finding: not finding.primary)
     return TurnSeen(
         id=exchange_id,
@@ -179,6 +179,11 @@ def event_of(exchange_id: str, session: str, index: int, turn: Turn) -> TurnSeen
             for finding in causes[:_SHOWN_CAUSES]
         ),
         note=turn.note,
+        upstream=turn.upstream,
+        uncached_tokens=usage.uncached if usage else None,
+        written_tokens=sum(usage.write.values()) if usage and usage.write else None,
+        output_tokens=usage.output if usage else None,
+        avoidable_usd=turn.cost.avoidable,
     )
 
 

@@ -114,6 +114,11 @@ class TurnSeen(msgspec.Struct, frozen=True, tag="turn"):
     total_ms: float | None = None
     causes: tuple[Cause, ...] = ()
     note: str = ""
+    upstream: str | None = None
+    uncached_tokens: int | None = None
+    written_tokens: int | None = None
+    output_tokens: int | None = None
+    avoidable_usd: float | None = None
 
 
 class Trouble(msgspec.Struct, frozen=True, tag="trouble"):

@@ -87,7 +87,7 @@ class Link:
         env: Mapping[str, str] | None = None,
     ) -> None:
         self._command = list(command)
-        self._on_event = on_event
+        self._listeners = [on_event]
         self._max_bytes = max_bytes
         self._max_frames = max_frames
         self._env = env
@@ -104,6 +104,10 @@ class Link:
         self._answered = threading.Event()
         self._closing = threading.Event()
         self._writer = threading.Thread(target=self._write_all, name="prefixguard-link", daemon=True)
+
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        """Tell one more listener of every event from now on, under the rules of `on_event`."""
+        self._listeners.append(listener)
 
     def start(self) -> None:
         """Start the recorder and the threads. Raises OSError when it cannot be started at all."""
@@ -312,8 +316,9 @@ class Link:
             for event in read_events(io.BufferedReader(stream, _BATCH_BYTES)):  # type: ignore[type-var]
                 self._take(event)
                 self._progress += 1
-                with contextlib.suppress(Exception):
-                    self._on_event(event)
+                for listener in self._listeners:
+                    with contextlib.suppress(Exception):
+                        listener(event)
         except (OSError, ValueError, msgspec.DecodeError) as error:
             self._last_words.append(f"unreadable answer: {error}")
             process.kill()

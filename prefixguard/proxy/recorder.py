@@ -172,6 +172,7 @@ def plain_event(exchange_id: str, session: str, exchange: Exchange, note: str) -
         first_token_ms=exchange.timing.first_token_ms,
         total_ms=exchange.timing.total_ms,
         note=note,
+        upstream=exchange.upstream,
     )
 
 

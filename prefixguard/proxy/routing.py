@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from mitmproxy import http
 
 from prefixguard.proxy.hosts import is_address, is_loopback
+from prefixguard.proxy.metrics import CONTENT_TYPE as TEXT_FORMAT
 from prefixguard.proxy.tap import PLAN, SESSION_HEADER, Plan
 from prefixguard.proxy.upstreams import Target
 from prefixguard.proxy.via import via_of
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from prefixguard.proxy.upstreams import Router
 
 HEALTH: Final = "/prefixguard/health"
+METRICS: Final = "/prefixguard/metrics"
 _OWN: Final = "/prefixguard/"
 _LOCAL_NAMES: Final = frozenset(
     {"localhost", "host.docker.internal", "gateway.docker.internal", "host.containers.internal"}
@@ -39,6 +41,7 @@ class Routing:
 
     forward: also act as an HTTP(S) proxy for any host. names: more host names
     under which clients may call us. health: the values of the health page.
+    metrics: the page for Prometheus.
     environ: says which proxy leads to the upstreams, see `via`.
     """
 
@@ -47,6 +50,7 @@ class Routing:
         router: Router,
         health: Callable[[], Mapping[str, object]],
         *,
+        metrics: Callable[[], bytes] | None = None,
         forward: bool = False,
         listen_host: str = "127.0.0.1",
         names: tuple[str, ...] = (),
@@ -54,6 +58,7 @@ class Routing:
     ) -> None:
         self._router = router
         self._health = health
+        self._metrics = metrics
         self._forward = forward
         self._guarded = is_loopback(listen_host)
         self._names = _LOCAL_NAMES | {name.lower() for name in (*names, listen_host)}
@@ -190,8 +195,14 @@ class Routing:
             request.data.headers.fields = kept
 
     def _own_page(self, flow: http.HTTPFlow, path: str) -> None:
-        if path.partition("?")[0] != HEALTH:
-            self._refuse(flow, 404, f"there is no such page; the health page is {HEALTH}")
+        page = path.partition("?")[0]
+        if page == METRICS and self._metrics is not None:
+            flow.response = http.Response.make(
+                200, self._metrics(), {"content-type": TEXT_FORMAT, "cache-control": "no-store"}
+            )
+            return
+        if page != HEALTH:
+            self._refuse(flow, 404, f"there is no such page; there are {HEALTH} and {METRICS}")
             return
         body = json.dumps(self._health(), indent=1).encode()
         flow.response = http.Response.make(

@@ -22,6 +22,7 @@ from prefixguard.proxy.authority import ensure_authority, roots
 from prefixguard.proxy.frames import Refused
 from prefixguard.proxy.link import Link
 from prefixguard.proxy.memory import keep_freed_memory
+from prefixguard.proxy.metrics import Metrics
 from prefixguard.proxy.mitm import Core, DisableH2C, Master, NextLayer, Options, Proxyserver, TlsConfig
 from prefixguard.proxy.routing import Routing
 from prefixguard.proxy.settings import Settings
@@ -62,12 +63,15 @@ class Proxy:
     def __init__(self, settings: Settings, link: Link) -> None:
         self.settings = settings
         self.link = link
+        self.metrics = Metrics()
+        link.listen(self.metrics.add)
         self.router = Router(
             read_upstreams(), fixed=settings.upstream, names=settings.names, hosts=settings.hosts
         )
         self.routing = Routing(
             self.router,
             self.health,
+            metrics=lambda: self.metrics.page(self.lost()),
             forward=settings.mode == "forward",
             listen_host=settings.host,
             names=settings.host_names,
