@@ -10,18 +10,15 @@ from pathlib import Path
 import click
 
 from prefixguard import configuration
-from prefixguard.analysis import Options, analyze
 from prefixguard.baseline import read_baseline, write_baseline
 from prefixguard.cli import completing
-from prefixguard.cli.sources import tell
+from prefixguard.cli.sources import Reading, reading_options
 from prefixguard.configuration import CheckSettings
-from prefixguard.costs import ListPricer, PriceTable
 from prefixguard.errors import InputError
 from prefixguard.gate import Input, Known, Policy, Verdict, judge, to_known
-from prefixguard.importers import open_source
 from prefixguard.importers.sources import line_numbers, logs_in
 from prefixguard.reports.verdict import FORMATS, Rows, written
-from prefixguard.rulebook import Rulebook, read_table
+from prefixguard.rulebook import Rulebook
 from prefixguard.store import LAST
 
 _JOB_SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -90,16 +87,7 @@ def checked_codes(origin: str, values: list[str]) -> tuple[str, ...]:
 @click.option(
     "-o", "--output-file", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file instead."
 )
-@click.option(
-    "--server",
-    metavar="NAME",
-    shell_complete=completing.cache_rules,
-    help="The cache rule to judge by, e.g. anthropic or vllm:block=16.",
-)
-@click.option("--store", metavar="PATH|URL", help="The record to read (or PREFIXGUARD_STORE).")
-@click.option(
-    "--config", type=click.Path(dir_okay=False, path_type=Path), help="A file with [tool.prefixguard]."
-)  # fmt: skip
+@reading_options()
 def command(
     *,
     names: tuple[str, ...],
@@ -113,9 +101,7 @@ def command(
     write_baseline: Path | None,
     output_format: str,
     output_file: Path | None,
-    server: str | None,
-    store: str | None,
-    config: Path | None,
+    reading: Reading,
 ) -> None:
     """Hold recorded requests to a policy; by default: no break that nobody decided on.
 
@@ -132,16 +118,10 @@ def command(
       prefixguard check recordings/ --baseline prefixguard-baseline.json
     """
     rulebook = Rulebook()
-    settings = configuration.read(config or configuration.find(Path.cwd()))
-    contract = read_table(Path(settings.prices), PriceTable) if settings.prices else None
-    options = Options(
-        server=server or settings.server,
-        deliberate=frozenset(settings.deliberate),
-        pricer=ListPricer(rulebook.tables("prices", PriceTable), contract),
-    )
+    settings = configuration.read(reading.config or configuration.find(Path.cwd()))
     given = Policy(0, max_rebilled_tokens, min_hit_rate, max_avoidable_usd, select, ignore)
     policy = _policy(given, max_breaks, settings.check)
-    inputs, rows = _inputs(names, store, rulebook, options)
+    inputs, rows = _inputs(names, reading, rulebook)
     known = _known(baseline, settings.check, write_baseline)
     verdict = judge(inputs, policy, known)
     if write_baseline is not None:
@@ -173,18 +153,21 @@ def _policy(given: Policy, max_breaks: int | None, settings: CheckSettings) -> P
     )
 
 
-def _inputs(
-    names: tuple[str, ...], store: str | None, rulebook: Rulebook, options: Options
-) -> tuple[list[Input], Rows]:
+def _inputs(names: tuple[str, ...], reading: Reading, rulebook: Rulebook) -> tuple[list[Input], Rows]:
     """Each log by itself: what stands in two files are two runs, alike as they may be."""
     inputs: list[Input] = []
     rows: dict[str, list[int]] = {}
-    for name in names or (LAST,):
-        path = Path(name)
-        for one in [str(log) for log in logs_in(path)] if path.is_dir() else [name]:
-            inputs.append(Input(one, analyze(open_source(one, store, tell), rulebook, options)))
-            if Path(one).is_file():
-                rows[one] = line_numbers(Path(one))
+    options = reading.options(rulebook)
+    found = [
+        one
+        for name in names or (LAST,)
+        for one in ([str(log) for log in logs_in(Path(name))] if Path(name).is_dir() else [name])
+    ]
+    reading.one_log(found)
+    for one in found:
+        inputs.append(Input(one, reading.analysis(one, rulebook, options)))
+        if Path(one).is_file():
+            rows[one] = line_numbers(Path(one))
     return inputs, rows
 
 

@@ -9,9 +9,8 @@ import click
 
 from prefixguard.caches.choose import cache_rules
 from prefixguard.cli import completing
-from prefixguard.cli.sources import Place, analysed, place, reading_options, tell
+from prefixguard.cli.sources import Place, Reading, analysed, place, reading_options
 from prefixguard.errors import InputError
-from prefixguard.importers import open_source
 from prefixguard.prompt import Prompt
 from prefixguard.reports.comparison import comparison_to_dict, merged
 from prefixguard.reports.json import encode
@@ -27,13 +26,11 @@ from prefixguard.wire.decoder import Decoder, UnreadableError
 @click.command()
 @click.argument("before", metavar="A", shell_complete=completing.sources)
 @click.argument("after", metavar="B", shell_complete=completing.sources)
-@reading_options
+@reading_options(gateway=False)
 @click.option(
     "--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How to print it."
 )
-def command(
-    *, before: str, after: str, store: str | None, server: str | None, format_: Literal["text", "json"]
-) -> None:
+def command(*, before: str, after: str, reading: Reading, format_: Literal["text", "json"]) -> None:
     """Compare two sessions (before and after a fix, say), or two turns (SESSION:TURN).
 
     \b
@@ -46,7 +43,7 @@ def command(
     if (one.turn is None) != (other.turn is None):
         raise InputError("diff: name two sessions, or two turns (SESSION:TURN), not one of each")
     if one.turn is None:
-        a, b = (_session(where, store, server) for where in (one, other))
+        a, b = (_session(where, reading) for where in (one, other))
         if a.id == b.id:  # two logs of one agent: their names tell them apart
             a, b = replace(a, id=one.source), replace(b, id=other.source)
         if format_ == "json":
@@ -54,20 +51,20 @@ def command(
         else:
             console().print(sessions_difference(a, b))
         return
-    _compare_turns(one, other, store, format_)
+    _compare_turns(one, other, reading, format_)
 
 
-def _session(where: Place, store: str | None, server: str | None) -> Session:
-    sessions = analysed([where.source], store, server).sessions
+def _session(where: Place, reading: Reading) -> Session:
+    sessions = analysed([where.source], reading).sessions
     if not sessions:
         raise InputError(f"{where.source}: holds no request to a model")
     return merged(where.source, sessions)
 
 
-def _compare_turns(one: Place, other: Place, store: str | None, format_: Literal["text", "json"]) -> None:
+def _compare_turns(one: Place, other: Place, reading: Reading, format_: Literal["text", "json"]) -> None:
     rulebook = Rulebook()
-    a, b = _prompt(one, store, rulebook), _prompt(other, store, rulebook)
-    counters = Counters(rulebook.table("tokenizers", TokenizerTable))
+    a, b = _prompt(one, reading, rulebook), _prompt(other, reading, rulebook)
+    counters = Counters(rulebook.table("tokenizers", TokenizerTable), reading.options(rulebook).tokenizer)
     counter = counters.counter(b.model)
     steps = compare_prompts(a, b, counter.segment)
     parameters = changed_parameters(a, b)
@@ -86,9 +83,9 @@ def _compare_turns(one: Place, other: Place, store: str | None, format_: Literal
         console().print(turns_difference(steps, parameters, estimated=not counter.exact))
 
 
-def _prompt(where: Place, store: str | None, rulebook: Rulebook) -> Prompt:
+def _prompt(where: Place, reading: Reading, rulebook: Rulebook) -> Prompt:
     """The prompt of a turn. Raises InputError where there is no such turn, or none that can be read."""
-    exchanges = open_source(where.source, store, tell)
+    exchanges = reading.exchanges(where.source)
     number = where.turn or 0
     if number >= len(exchanges):
         have = f"its turns are 0 to {len(exchanges) - 1}" if exchanges else "it holds no turns"

@@ -10,9 +10,9 @@ import msgspec
 from prefixguard import __version__
 from prefixguard.analysis import Analysis, Fold
 from prefixguard.blame import with_sources
-from prefixguard.cli.sources import standing_options, tell, tracked
+from prefixguard.cli.sources import Reading, tracked
+from prefixguard.errors import InputError
 from prefixguard.exchange import Exchange
-from prefixguard.importers import open_source
 from prefixguard.options import Options
 from prefixguard.reports.html import Listed
 from prefixguard.reports.html.document import ReportedSession, html_report
@@ -21,23 +21,23 @@ from prefixguard.rulebook import Rulebook
 from prefixguard.store import LAST
 
 
-def html_report_of(
-    names: Sequence[str], store: str | None, server: str | None, code: Sequence[Path] = ()
-) -> bytes:
+def html_report_of(names: Sequence[str], reading: Reading, code: Sequence[Path] = ()) -> bytes:
     """The report on the named sources as one HTML file; without names, on the last session."""
+    if reading.upstream_log is not None:
+        raise InputError("report: a page shows one tap; use --upstream-log with another --format")
     rulebook = Rulebook()
-    options = standing_options(rulebook, server)
-    sessions = _sessions(names or (LAST,), store, rulebook, options, code)
+    options = reading.options(rulebook)
+    sessions = _sessions(names or (LAST,), reading, rulebook, options, code)
     prices = options.pricer.prices if options.pricer else None
     return html_report(sessions, rulebook.findings, prices, __version__)
 
 
 def _sessions(
-    names: Sequence[str], store: str | None, rulebook: Rulebook, options: Options, code: Sequence[Path]
+    names: Sequence[str], reading: Reading, rulebook: Rulebook, options: Options, code: Sequence[Path]
 ) -> Iterator[ReportedSession]:
     count = 0
     for name in names:
-        exchanges = open_source(name, store, tell)
+        exchanges = reading.exchanges(name)
         fold = Fold(rulebook, options)
         for exchange in tracked(exchanges):
             fold.step(exchange)

@@ -9,7 +9,7 @@ from typing import Literal
 import click
 
 from prefixguard.cli import completing
-from prefixguard.cli.sources import analysed, code_option, reading_options
+from prefixguard.cli.sources import Reading, analysed, code_option, reading_options
 from prefixguard.errors import InputError
 from prefixguard.reports.text import console, render_report
 from prefixguard.rulebook import Rulebook
@@ -20,7 +20,7 @@ type _Format = Literal["text", "json", "html", "markdown", "csv", "ticket"]
 
 @click.command()
 @click.argument("names", nargs=-1, shell_complete=completing.sources, metavar="[SESSION|LOG]...")
-@reading_options
+@reading_options()
 @code_option
 @click.option("--all", "everything", is_flag=True, help="Every recorded session.")
 @click.option("--every-turn", is_flag=True, help="Show the quiet turns of long sessions, too.")
@@ -37,8 +37,7 @@ type _Format = Literal["text", "json", "html", "markdown", "csv", "ticket"]
 def command(
     *,
     names: tuple[str, ...],
-    store: str | None,
-    server: str | None,
+    reading: Reading,
     code: tuple[Path, ...],
     everything: bool,
     every_turn: bool,
@@ -60,16 +59,16 @@ def command(
             raise InputError("report: name sessions, or use --all, not both")
         from prefixguard.store import Store
 
-        with Store.open(store, create=False) as record:
+        with Store.open(reading.store, create=False) as record:
             names = tuple(row.id for row in record.sessions())
     if format_ == "html":
         if output is None and sys.stdout.isatty():
             raise InputError("report: a page is for a browser: name a file with -o, or pipe it")
         from prefixguard.cli.page import html_report_of
 
-        content = html_report_of(names, store, server, code)
+        content = html_report_of(names, reading, code)
     else:
-        analysis = analysed(names, store, server, code)
+        analysis = analysed(names, reading, code)
         if format_ == "text" and output is None:
             console().print(render_report(analysis, Rulebook().findings, every_turn=every_turn))
             return

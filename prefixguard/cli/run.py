@@ -174,7 +174,7 @@ def _say(text: str) -> None:
 
 
 def _report(tally: Tally, store: str | None) -> None:
-    from prefixguard.cli.sources import analysed
+    from prefixguard.cli.sources import Reading, analysed
     from prefixguard.reports.text import console, render_report
     from prefixguard.rulebook import Rulebook
 
@@ -182,7 +182,7 @@ def _report(tally: Tally, store: str | None) -> None:
     if not most:
         return
     try:
-        analysis = analysed(most[:_REPORTED_SESSIONS], store, None)
+        analysis = analysed(most[:_REPORTED_SESSIONS], Reading(store=store))
         console(sys.stderr).print(render_report(analysis, Rulebook().findings))
     except Exception as error:  # noqa: BLE001  the agent's exit code must come through
         _say(f"the report could not be made: {error}; try `prefixguard report`")

@@ -8,7 +8,7 @@ from typing import Literal
 import click
 
 from prefixguard.cli import completing
-from prefixguard.cli.sources import analysed, code_option, find_turn, place, reading_options
+from prefixguard.cli.sources import Reading, analysed, code_option, find_turn, place, reading_options
 from prefixguard.errors import InputError
 from prefixguard.reports.json import encode, turn_to_dict
 from prefixguard.reports.ranking import worst_turn
@@ -21,7 +21,7 @@ from prefixguard.turn import Analysis, Session, Turn
 @click.command()
 @click.argument("name", default=LAST, shell_complete=completing.sources, metavar="[SESSION|LOG]")
 @click.argument("turn", type=click.IntRange(min=0), required=False)
-@reading_options
+@reading_options()
 @code_option
 @click.option(
     "--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How to print it."
@@ -30,8 +30,7 @@ def command(
     *,
     name: str,
     turn: int | None,
-    store: str | None,
-    server: str | None,
+    reading: Reading,
     code: tuple[Path, ...],
     format_: Literal["text", "json"],
 ) -> None:
@@ -51,7 +50,7 @@ def command(
         turn = where.turn
     elif where.turn is not None:
         raise InputError(f"show: two turns are named, {where.turn} and {turn}; give one")
-    analysis = analysed([where.source], store, server, code)
+    analysis = analysed([where.source], reading, code)
     if turn is not None:
         session, found = find_turn(analysis, where.source, turn)
     else:
