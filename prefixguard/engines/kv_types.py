@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -24,7 +25,7 @@ from prefixguard.engines.local import LaunchedServer, launch
 from prefixguard.errors import InputError, ServerError
 from prefixguard.exchange import Exchange
 from prefixguard.kv import Formats, FormatTable, Model
-from prefixguard.kv.drift import Distribution, FormatTrial, Kept, drift, first_difference
+from prefixguard.kv.drift import Distribution, Drift, FormatTrial, Kept, drift, first_difference
 from prefixguard.kv.llamacpp import buffers
 from prefixguard.modelfiles import open_model
 from prefixguard.rulebook import Rulebook
@@ -82,13 +83,23 @@ def try_types(
     chosen = list(prompts[:: -(-len(prompts) // _MOST_PROMPTS)]) if prompts else []
     shape = _shape(str(model), rules)
     notes: list[str] = []
-    total = 1 + len(tried)
+    total = 2 + len(tried)
 
-    def started(program: Candidate | None, key: str, value: str) -> LaunchedServer:
+    def started(
+        program: Candidate | None, key: str, value: str, flash: Literal["on", "off"] = "on"
+    ) -> LaunchedServer:
         return launch(
             model, binary=program, template=template, context=context, threads=threads,
-            options=("-ctk", key, "-ctv", value, "-fa", "on", "-lv", "4"),
+            options=("-ctk", key, "-ctv", value, "-fa", flash, "-lv", "4"),
         )  # fmt: skip
+
+    def asked_of(server: LaunchedServer) -> tuple[tuple[int | None, ...], Drift]:
+        asking = _Asking(server, named)
+        again = [asking.answered(ids, reply_tokens, reply) for ids, reply, _ in heard]
+        parted = tuple(
+            first_difference(reply, mine) for (_, reply, _), (mine, _) in zip(heard, again, strict=True)
+        )
+        return parted, drift(before, [one for _, follows in again for one in follows])
 
     on_progress(0, total, f"{REFERENCE}: the reference")
     program, skipped = _program(started, list(candidates(binary)), tried)
@@ -102,26 +113,25 @@ def try_types(
         reference = logged_memory(_log(server), shape, REFERENCE, REFERENCE, context, rules)
         engine = server.engine.name
     before = [one for _, _, follows in heard for one in follows]
+    on_progress(1, total, f"{REFERENCE} with another kernel")
+    rounding = None
+    with suppress(ServerError), started(program, REFERENCE, REFERENCE, "off") as server:
+        _, rounding = asked_of(server)
     found = []
-    for place, (key, value) in enumerate(tried, start=1):
+    for place, (key, value) in enumerate(tried, start=2):
         on_progress(place, total, f"K {key}, V {value}")
         try:
             with started(program, key, value) as server:
-                asking = _Asking(server, named)
-                again = [asking.answered(ids, reply_tokens, reply) for ids, reply, _ in heard]
+                parted, moved = asked_of(server)
                 kept = logged_memory(_log(server), shape, key, value, context, rules)
         except ServerError as error:
             found.append(Kept(key, value, problem=_short(str(error))))
             continue
-        parted = tuple(
-            first_difference(reply, mine) for (_, reply, _), (mine, _) in zip(heard, again, strict=True)
-        )
-        after = [one for _, follows in again for one in follows]
-        found.append(replace(kept, parted=parted, drift=drift(before, after)))
+        found.append(replace(kept, parted=parted, drift=moved))
     return FormatTrial(
         engine=engine, model=Path(model).name, program=_versioned(server.program), context=context,
         reference=reference, tried=tuple(found), tokens=tuple(len(ids) for ids, _, _ in heard),
-        replies=tuple(len(reply) for _, reply, _ in heard), named=len(before[0].ids),
+        replies=tuple(len(reply) for _, reply, _ in heard), named=len(before[0].ids), rounding=rounding,
         notes=(*(f"passed over {reason}" for reason in skipped), *notes),
     )  # fmt: skip
 

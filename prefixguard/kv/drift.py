@@ -159,8 +159,11 @@ class Comparison:
 class FormatTrial:
     """Formats tried on one server with the same prompts.
 
-    tokens: of each prompt; replies: of each reply. named: how many tokens the
-    server named at each position.
+    rounding: the reference again with another kernel for attention: what
+    rounding alone does to this model on this machine, the least that any change
+    comes to. None where the server has no other kernel for it. tokens: of each
+    prompt; replies: of each reply. named: how many tokens the server named at
+    each position.
     """
 
     engine: str
@@ -172,6 +175,7 @@ class FormatTrial:
     tokens: tuple[int, ...]
     replies: tuple[int, ...]
     named: int
+    rounding: Drift | None = None
     notes: tuple[str, ...] = ()
 
     def comparisons(self) -> tuple[Comparison, ...]:

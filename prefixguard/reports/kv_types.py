@@ -21,6 +21,8 @@ _COLUMNS = (
     "K", "V", "MiB", "of f16", "as computed", "parts at token", "KL mean", "median", "p99", "same first",
 )  # fmt: skip
 _KEYS_AND_VALUES = ("format", "on keys", "on values", "keys / values", "positions where keys drift further")
+_ABOVE_ROUNDING = 2.0
+"""How many times what rounding alone does a mean must be, to say anything of a format."""
 
 # -- for programs ------------------------------------------------------------------------------
 
@@ -38,6 +40,7 @@ def formats_to_json(trial: FormatTrial) -> bytes:
         "positions": sum(trial.replies),
         "tokens_named": trial.named,
         "reference": _memory(trial.reference),
+        "rounding": None if trial.rounding is None else _divergence(trial.rounding),
         "formats": [_row(kept) for kept in trial.tried],
         "keys_against_values": [
             {
@@ -68,18 +71,22 @@ def _memory(kept: Kept) -> dict[str, Any]:
 def _row(kept: Kept) -> dict[str, Any]:
     if kept.drift is None:
         return {**_memory(kept), "problem": kept.problem}
-    found = kept.drift
-    divergence = {
-        "mean": _finite(found.mean),
-        "median": _finite(found.median),
-        "p99": _finite(found.p99),
-        "largest": _finite(found.largest),
-    }
     return {
         **_memory(kept),
         "problem": None,
         "first_different_token": list(kept.parted),
-        "kl": divergence,
+        **_divergence(kept.drift),
+    }
+
+
+def _divergence(found: Drift) -> dict[str, Any]:
+    return {
+        "kl": {
+            "mean": _finite(found.mean),
+            "median": _finite(found.median),
+            "p99": _finite(found.p99),
+            "largest": _finite(found.largest),
+        },
         "same_first": found.same_first,
         "covered": found.covered,
     }
@@ -101,14 +108,14 @@ def _parts(trial: FormatTrial) -> Iterator[RenderableType]:
     yield Text.assemble((trial.engine, "bold"), f" ({trial.program}), {trial.model}, -c {trial.context}")
     yield Text(_asked(trial), "dim")
     yield Text()
-    yield _table(_COLUMNS, [_reference(trial), *(_cells(kept, trial) for kept in trial.tried if kept.drift)])
+    yield _table(_COLUMNS, _rows(trial))
     for kept in trial.tried:
         if kept.problem:
             yield Text(f"K {kept.key}, V {kept.value} was not measured: {kept.problem}", "yellow")
     compared = trial.comparisons()
     if compared:
         yield _table(_KEYS_AND_VALUES, [_compared(found) for found in compared])
-        for sentence in _verdict(compared):
+        for sentence in _verdict(compared, trial.rounding):
             yield Text(sentence, "bold")
     yield Padding(Text(_covered(trial), "dim"), (1, 0, 0, 0))
     for note in trial.notes:
@@ -127,8 +134,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
 def formats_to_markdown(trial: FormatTrial) -> str:
     """The same as Markdown."""
     lines = [f"{trial.engine} ({trial.program}), {trial.model}, `-c {trial.context}`. {_asked(trial)}", ""]
-    rows = [_reference(trial), *(_cells(kept, trial) for kept in trial.tried if kept.drift)]
-    lines += _markdown_table(_COLUMNS, rows)
+    lines += _markdown_table(_COLUMNS, _rows(trial))
     lines += [
         f"\nK {kept.key}, V {kept.value} was not measured: {kept.problem}"
         for kept in trial.tried
@@ -137,7 +143,7 @@ def formats_to_markdown(trial: FormatTrial) -> str:
     compared = trial.comparisons()
     if compared:
         lines += ["", *_markdown_table(_KEYS_AND_VALUES, [_compared(found) for found in compared]), ""]
-        lines += list(_verdict(compared))
+        lines += list(_verdict(compared, trial.rounding))
     lines += ["", _covered(trial), *(f"Note: {note}" for note in trial.notes)]
     return "\n".join(lines) + "\n"
 
@@ -168,8 +174,21 @@ def _covered(trial: FormatTrial) -> str:
     )
 
 
-def _reference(trial: FormatTrial) -> list[str]:
-    return [*_sizes(trial.reference, trial), "-", "-", "-", "-", "-"]
+def _rows(trial: FormatTrial) -> list[list[str]]:
+    """The reference, what rounding alone does to it, and every format that ran."""
+    rows = [[*_sizes(trial.reference, trial), "-", "-", "-", "-", "-"]]
+    if trial.rounding is not None:
+        sizes = _sizes(trial.reference, trial)
+        rows.append([sizes[0], f"{sizes[1]}, other kernel", *sizes[2:], "-", *_figures(trial.rounding)])
+    return rows + [
+        [*_sizes(kept, trial), _parted(kept.parted), *_figures(kept.drift)]
+        for kept in trial.tried
+        if kept.drift
+    ]
+
+
+def _figures(found: Drift) -> list[str]:
+    return [_nats(found.mean), _nats(found.median), _nats(found.p99), f"{found.same_first:.1%}"]
 
 
 def _sizes(kept: Kept, trial: FormatTrial) -> list[str]:
@@ -178,15 +197,6 @@ def _sizes(kept: Kept, trial: FormatTrial) -> list[str]:
     return [
         kept.key, kept.value, f"{size:,.2f}" if size is not None else "-",
         f"{size / whole:.1%}" if size is not None and whole else "-", as_computed[kept.as_computed],
-    ]  # fmt: skip
-
-
-def _cells(kept: Kept, trial: FormatTrial) -> list[str]:
-    assert kept.drift is not None
-    found: Drift = kept.drift
-    return [
-        *_sizes(kept, trial), _parted(kept.parted), _nats(found.mean), _nats(found.median), _nats(found.p99),
-        f"{found.same_first:.1%}",
     ]  # fmt: skip
 
 
@@ -211,23 +221,31 @@ def _ratio(found: Comparison) -> str:
     return f"{found.keys.mean / found.values.mean:.1f}" if found.values.mean else "-"
 
 
-def _verdict(compared: Sequence[Comparison]) -> Iterator[str]:
-    """Whether keys or values stand less, only where mean and positions both say so clearly."""
-    worse: dict[str, list[str]] = {"keys": [], "values": [], "": []}
+def _verdict(compared: Sequence[Comparison], rounding: Drift | None) -> Iterator[str]:
+    """Which of both stands less: said only where rounding alone or chance do not account for it."""
+    floor = _ABOVE_ROUNDING * rounding.mean if rounding is not None else 0.0
+    worse: dict[str, list[str]] = {"keys": [], "values": [], "": [], "rounding": []}
     for found in compared:
-        share = found.worse_keys / found.positions
-        ratio = found.keys.mean / found.values.mean if found.values.mean else math.inf
-        clear = _clear(found.worse_keys, found.positions)
-        side = "keys" if share > 0.5 and ratio > 1 else "values" if share < 0.5 and ratio < 1 else ""
-        worse[side if clear else ""].append(found.format)
+        keys, values = found.keys.mean, found.values.mean
+        if max(keys, values) < floor:
+            side = "rounding"
+        elif not _uneven(found.worse_keys, found.positions) or (keys > values) != (
+            found.worse_keys > found.positions / 2
+        ):
+            side = ""
+        else:
+            side = "keys" if keys > values else "values"
+        worse[side].append(found.format)
     if worse["keys"]:
         yield f"Keys stand less than values in {', '.join(worse['keys'])}."
     if worse["values"]:
         yield f"Values stand less than keys in {', '.join(worse['values'])}."
     if worse[""]:
         yield f"No clear difference between keys and values in {', '.join(worse[''])}."
+    if worse["rounding"]:
+        yield f"Not told apart from rounding: {', '.join(worse['rounding'])}."
 
 
-def _clear(worse: int, of: int) -> bool:
-    """A sign test: positions that went one way only by chance would be this uneven once in 100 times."""
+def _uneven(worse: int, of: int) -> bool:
+    """A sign test: only chance would be this uneven once in 100 times."""
     return abs(worse - of / 2) > 2.576 * math.sqrt(of) / 2

@@ -29,6 +29,7 @@ def write(folder: Path) -> Path:
         vocab_size=4096,
         special_tokens=["<|im_start|>", "<|im_end|>"],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
     )
     texts = sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py"))[:40]
     tokenizer.train([str(path) for path in texts], trainer)
