@@ -20,6 +20,7 @@ from prefixguard.errors import PrefixGuardError
 from prefixguard.exchange import Exchange
 from prefixguard.reports.json import encode
 from prefixguard.rulebook import FindingRule
+from prefixguard.ui.answer import Answer
 from prefixguard.ui.feed import Feed, News
 from prefixguard.ui.folded import Folded
 from prefixguard.ui.stream import Hub
@@ -91,7 +92,7 @@ class Desk:
 
     async def ask[T](self, question: Callable[[Desk], T]) -> T:
         """The answer to a question that needs no prompt, given in the desk's thread."""
-        answer = _Answer[T]()
+        answer = Answer[T]()
         self._jobs.put(lambda: answer.give(lambda: question(self)))
         return await answer.future
 
@@ -100,7 +101,7 @@ class Desk:
 
         Raises UnknownSessionError; whatever the question raises.
         """
-        answer = _Answer[T]()
+        answer = Answer[T]()
 
         def when_folded() -> None:
             if any(key not in self._owners for key in keys):
@@ -351,35 +352,6 @@ class _Reading:
     def close(self) -> None:
         """Lets go of the record."""
         self._exchanges.close()
-
-
-class _Answer[T]:
-    """An answer that is given in one thread and awaited in the loop of another."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[T] = self._loop.create_future()
-
-    def give(self, find: Callable[[], T]) -> None:
-        """Finds the answer and passes it on, or what was raised instead."""
-        try:
-            value = find()
-        except Exception as error:  # noqa: BLE001  whoever asked gets it
-            self._pass_on(error, None)
-        else:
-            self._pass_on(None, lambda: self.future.set_result(value))
-
-    def _pass_on(self, error: Exception | None, set_value: _Job | None) -> None:
-        def settle() -> None:
-            if self.future.done():  # nobody waits any more
-                return
-            if error is not None:
-                self.future.set_exception(error)
-            elif set_value is not None:
-                set_value()
-
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(settle)
 
 
 def _reason(error: Exception) -> str:
