@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from prefixguard import __version__
 from prefixguard.caches.choose import Choice, Chooser, cache_rules
+from prefixguard.caches.dropped import as_read
 from prefixguard.caches.keys import keyed_parameters, parameter_names, routing_key
 from prefixguard.caches.model import Request
 from prefixguard.caches.rule import CacheRule
@@ -155,7 +156,7 @@ class Fold:
         whole = not HEAD & set(unseen(exchange.headers))
         choice = self._choose(exchange, reading.prompt, decoded)
         rule = choice.rule
-        prompt = reading.prompt.in_order(rule.rendered_order)
+        prompt = as_read(rule, reading.prompt.in_order(rule.rendered_order), exchange.upstream)
         counter = self._counters.counter(prompt.model)
         key = session_key(exchange.headers, named_fields(reading.body.fields, self._keys), self._keys)
         fresh = _node(index, exchange, prompt, reading.reply, key, counter)

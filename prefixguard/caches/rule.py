@@ -32,6 +32,14 @@ class ModelMinimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     minimum: int
 
 
+class Dropped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A first system text that the server takes out: how it starts, and on which hosts (none: on all)."""
+
+    start: str
+    source: str
+    hosts: tuple[str, ...] = ()
+
+
 class Switch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A request parameter that turns reuse off: present and not null/false/0, or equal to `value`."""
 
@@ -56,8 +64,9 @@ class CacheRule(Dated, frozen=True, forbid_unknown_fields=True):
     generated tokens are kept as well. unmarked: requests without a breakpoint
     are cached too. automatic: the server puts one breakpoint at the end by
     itself. blind: differences that this server does not see ("ids", "keys",
-    "query"). slots: how many, 0 where unknown. slotted: a session is kept in a
-    slot, which another session may take. details: usage lacks cached tokens unless a server flag is set.
+    "query"). dropped: what it takes out before it reads. slots: how many, 0
+    where unknown. slotted: a session is kept in a slot, which another session
+    may take. details: usage lacks cached tokens unless a server flag is set.
     """
 
     name: str
@@ -84,6 +93,7 @@ class CacheRule(Dated, frozen=True, forbid_unknown_fields=True):
     unmarked: bool = True
     automatic: bool = False
     blind: tuple[str, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
     slots: int = 0
     slotted: bool = False
     notes: str = ""
