@@ -80,6 +80,39 @@ def counter(name: str) -> Callable[[str], int]:
         return lambda text: len(encode(text))
 
 
+@cache
+def splitter(name: str) -> Callable[[str], list[str]]:
+    """Splits ordinary text into the texts of its tokens in the named encoding, as `counter` counts them.
+
+    A character that is several tokens stands as one piece. Raises InputError as `encoding` does.
+    """
+    if name not in OFFLINE:
+        raise InputError(f"encoding {name!r} is not available offline; have {', '.join(OFFLINE)}")
+    try:
+        found = _compiled().tokenizer_for_encoding(name)
+        encode, decode = found.encode, found.decode
+    except (ImportError, AttributeError, ValueError):
+        whole = encoding(name)
+        encode = whole.encode_ordinary
+
+        def decode(ids: list[int]) -> str:
+            return whole.decode(ids, errors="strict")
+
+    def split(text: str) -> list[str]:
+        pieces: list[str] = []
+        ids: list[int] = []
+        for token in encode(text):
+            ids.append(token)
+            try:
+                pieces.append(decode(ids))
+            except ValueError:  # the token ends inside a character
+                continue
+            ids = []
+        return pieces
+
+    return split
+
+
 def _compiled() -> Any:
     found = PathFinder.find_spec("bpe_openai._bindings", [str(_folder())])
     if found is None or found.loader is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from prefixguard.tokens.counter import FileTokenizer, ScaledTokenizer, TiktokenTokenizer, Tokenizer
-from prefixguard.tokens.encodings import encoding
+from prefixguard.tokens.encodings import splitter
 
 
 def split(tokenizer: Tokenizer, text: str) -> list[str] | None:
@@ -17,23 +17,10 @@ def split(tokenizer: Tokenizer, text: str) -> list[str] | None:
     if isinstance(tokenizer, FileTokenizer):
         return _by_offsets(tokenizer.offsets(text), text)
     if isinstance(tokenizer, TiktokenTokenizer):
-        return _by_bytes(tokenizer.encoding_name, text)
+        # Half of a surrogate pair reaches the model as a replacement character.
+        whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return splitter(tokenizer.encoding_name)(whole)
     return None
-
-
-def _by_bytes(name: str, text: str) -> list[str]:
-    vocabulary = encoding(name)
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    found: list[str] = []
-    rest = b""
-    for token in vocabulary.encode_ordinary(whole):
-        rest += vocabulary.decode_single_token_bytes(token)
-        try:
-            found.append(rest.decode())
-        except UnicodeDecodeError:
-            continue
-        rest = b""
-    return found
 
 
 def _by_offsets(offsets: list[tuple[int, int]], text: str) -> list[str]:

@@ -130,6 +130,9 @@ def test_a_turn_from_the_bars_by_keyboard(opened: Opened, report: Path) -> None:
     page.wait_for_selector("h1:has-text('Turn 12')")
     page.keyboard.press("n")
     page.wait_for_selector("h1:has-text('Turn 21')")
+    assert (
+        page.locator("[role=status]").last.text_content() == "Turn 21 of 7f3a19c2-fix-invoice-tax is shown."
+    )
     page.keyboard.press("p")
     page.keyboard.press("j")  # faster than a turn is drawn
     page.wait_for_selector("h1:has-text('Turn 13')")

@@ -11,7 +11,7 @@ from prefixguard.reports.html.marks import TurnMark, mark_of
 from prefixguard.reports.html.overview import Cause, Listed, SessionEntry, causes, session_entry
 from prefixguard.reports.text.line import what_happened
 from prefixguard.rulebook import FindingRule
-from prefixguard.turn import Turn
+from prefixguard.turn import Turn, Verdict
 
 
 class TurnEntry(msgspec.Struct, frozen=True):
@@ -23,7 +23,8 @@ class TurnEntry(msgspec.Struct, frozen=True):
     uncached: as the server reported; read is None where it does not say, and
     all are None where it reported nothing. rebilled: of what was written or
     uncached, what had been cached before (0 unless the turn is a break).
-    predicted: tokens that should have been read, least and most. cost,
+    predicted: tokens that should have been read, least and most; verdict: the
+    report against it. cost,
     avoidable: money in the session's currency. what: the terminal report's
     phrase; brief: without place and figures.
     """
@@ -42,6 +43,7 @@ class TurnEntry(msgspec.Struct, frozen=True):
     output: int | None
     rebilled: int
     predicted: tuple[int, int] | None
+    verdict: Verdict | None
     cost: float | None
     avoidable: float | None
     first_token_ms: float | None
@@ -91,6 +93,7 @@ def turn_entry(turn: Turn, start: float) -> TurnEntry:
         output=usage.output if usage else None,
         rebilled=turn.tokens.rebilled if turn.is_break else 0,
         predicted=(cache.read_low, cache.read_high) if cache else None,
+        verdict=cache.verdict if cache else None,
         cost=turn.cost.actual,
         avoidable=turn.cost.avoidable,
         first_token_ms=turn.timing.first_token_ms,

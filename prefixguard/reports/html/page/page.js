@@ -23,6 +23,7 @@ export function start(root, source, options = {}) {
   const crumbs = el("nav", { class: "crumbs", "aria-label": "Where you are" });
   const state = el("span", { class: "state-text", role: "status" });
   const main = el("main", { id: "main", tabindex: "-1" });
+  const told = el("p", { class: "spoken", role: "status" });
   const keys = el("button", { type: "button", class: "plain", onclick: () => {
     remember("keys", keysOn() ? "off" : "on");
     drawKeys();
@@ -56,7 +57,8 @@ export function start(root, source, options = {}) {
       el("p", null, options.footer ?? "", " ~ marks an estimate, ? what is unknown."),
       el("details", null, el("summary", null, "Keys"),
         el("p", null, "On the bars: ← → move, ↑ ↓ go to the break or miss before and after, Enter opens. On a turn: j and k go to the next and previous turn, n and p to the next and previous break or miss, Esc back to the session. / goes to the filter."),
-        keys)));
+        keys)),
+    told);
   drawKeys();
 
   function routes() {
@@ -112,6 +114,7 @@ export function start(root, source, options = {}) {
       el("a", { href, "aria-current": i === places.length - 1 ? "page" : null }, word)));
     document.title = current?.title ? `${current.title} · ${name}` : name;
     if (toTop) scrollTo(0, 0);
+    else put(told, `${current.title} is shown.`); // below the bars, where the focus stays
     // A reader by ear hears where the page went; on the first page nothing has moved yet.
     if (!first && toTop && !main.contains(document.activeElement)) main.focus({ preventScroll: true });
     first = false;

@@ -37,10 +37,9 @@ export function partsOf(turn) {
   return parts;
 }
 
-/** Whether the server read so much less or more than predicted that a bar should show it. */
-function isSurprise({ predicted: interval, read, prompt }) {
-  if (!interval || read === null) return false;
-  return read < interval[0] - 0.03 * prompt || read > interval[1] + 0.03 * prompt;
+/** Whether the server read less or more than predicted, so that a bar should show it. */
+function isSurprise({ predicted: interval, verdict }) {
+  return Boolean(interval) && (verdict === "less" || verdict === "more");
 }
 
 /** One turn in a sentence, for the line under the bars and for those who hear it. */
@@ -94,7 +93,7 @@ export function timeline({ open }) {
     let y = 16;
     const found = { marks: 8, bars: [y, compact ? 56 : 132] };
     y += found.bars[1];
-    if (threads) [found.threads, y] = [[y + 3, 10], y + 14];
+    if (threads) [found.threads, y] = [[y + 7, 10], y + 18];
     if (priced) [found.cost, y] = [[y + 14, 30], y + 46];
     if (timed) [found.seconds, y] = [[y + 14, 30], y + 46];
     found.axis = y + 13;
@@ -122,7 +121,7 @@ export function timeline({ open }) {
     const [top, height] = lane.bars;
     const found = [label(top + 8, tokens(most((turn) => turn.prompt))), label(top + height, "0")];
     if (!compact) found.push(label(top + height / 2 + 3, "tokens", "axis-name"));
-    if (lane.threads) found.push(label(lane.threads[0] + 8, "thread", "axis-name"));
+    if (lane.threads) found.push(label(lane.threads[0] + 9, "thread", "axis-name"));
     for (const [name, y] of [["cost", lane.cost], ["seconds", lane.seconds]]) {
       if (!y) continue;
       const top_ = name === "cost" ? money(most((turn) => turn.cost), { ...cost, estimated: false })
