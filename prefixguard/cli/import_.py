@@ -15,7 +15,7 @@ from prefixguard.importers.foreign import read_foreign, which_format
 from prefixguard.importers.formats import packaged_formats
 from prefixguard.importers.sources import logs_in
 from prefixguard.importers.storing import Storing
-from prefixguard.importers.told import Told
+from prefixguard.importers.told import Told, told_together
 from prefixguard.reports.text import console
 from prefixguard.store import Store
 
@@ -49,8 +49,8 @@ def command(*, files: tuple[str, ...], kind: str | None, session: str | None, st
             told.seen = seen
             accounts.append(told)
             storing.add(_tracked(read_foreign(path, rule, told, session), path), told)
-            for line in told.lines():
-                click.echo(line, err=True)
+        for line in told_together(accounts):
+            click.echo(line, err=True)
         _sum(storing, accounts, record.name)
     if any(not told.requests and told.problems for told in accounts):
         sys.exit(2)

@@ -7,7 +7,7 @@ is missing here would be believed to be zero.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 PROBLEMS_KEPT = 20
 
@@ -67,8 +67,11 @@ class Told:
             parts.append(f"passed over: {told}")
         if lost := self.not_kept():
             parts.append(f"not in the file: {lost}")
-        found = ["; ".join(parts)]
-        found += self.problems
+        return ["; ".join(parts), *self.trouble()]
+
+    def trouble(self) -> list[str]:
+        """A line for each entry that could not be read, as far as they are kept."""
+        found = [*self.problems]
         more = self.troubled - len(self.problems)
         if more > 0:
             found.append(f"{self.name}: {more:,} more entries could not be read")
@@ -83,6 +86,24 @@ class Told:
                 some = "" if count >= self.requests else f" of {count:,}"
                 said.append(words + some)
         return ", ".join(said)
+
+
+def told_together(accounts: Sequence[Told], most: int = 4) -> list[str]:
+    """What to print of several files: a line each, or, where they are many, one for each format."""
+    if len(accounts) <= most:
+        return [line for told in accounts for line in told.lines()]
+    found = []
+    for title in dict.fromkeys(told.title for told in accounts):
+        mine = [told for told in accounts if told.title == title]
+        whole = Told(f"{len(mine):,} file{'s' * (len(mine) != 1)}", title)
+        whole.producer = ", ".join(sorted({told.producer for told in mine if told.producer})[:3])
+        for told in mine:
+            whole.requests += told.requests
+            whole.aside.update(told.aside)
+            whole.lost.update(told.lost)
+        found += whole.lines()
+        found += [line for told in mine for line in told.trouble()]
+    return found
 
 
 def _plural(word: str, count: int) -> str:

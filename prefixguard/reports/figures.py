@@ -103,6 +103,11 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def is_unseen(session: Session) -> bool:
+    """Whether a record holds no prompt of a session, so that its breaks are unknown, not none."""
+    return bool(session.turns) and all("prompt" in turn.unseen for turn in session.turns)
+
+
 def shape(turn: Turn) -> str:
     """A turn's shape; `?` where its prompt was not seen and its figures are not those of an append."""
     guessed = "prompt" in turn.unseen and turn.parent is None and turn.cache is not None

@@ -34,13 +34,16 @@ class StoredSession:
 
 
 def stored_session(row: SessionRow, kept_turns: Iterable[bytes]) -> StoredSession:
-    """A session's row with the sums of its kept turns. Turns kept by another version count as not kept."""
+    """A session's row with the sums of its kept turns. Turns kept by another version count as not
+    kept; of those whose prompt nobody saw the breaks are unknown."""
     breaks = tokens = count = 0
     exact = True
     for data in kept_turns:
         try:
             turn = turn_from_json(data)
         except InputError:
+            return StoredSession(row, None, None, False)
+        if "prompt" in turn.unseen:
             return StoredSession(row, None, None, False)
         count += 1
         exact = exact and turn.tokens.exact

@@ -18,7 +18,7 @@ from prefixguard.importers import open_source
 from prefixguard.importers.foreign import read_foreign, which_format
 from prefixguard.importers.formats import named_format
 from prefixguard.importers.records import elements, objects
-from prefixguard.importers.told import PROBLEMS_KEPT, Told
+from prefixguard.importers.told import PROBLEMS_KEPT, Told, told_together
 
 from .test_foreign import FIXTURES, KINDS
 
@@ -195,3 +195,18 @@ def test_no_reader_stumbles_over_nonsense(tmp_path_factory: pytest.TempPathFacto
         told = Told("junk")
         with contextlib.suppress(InputError):
             assert list(read_foreign(path, named_format(kind), told)) == []
+
+
+def test_many_files_are_told_together() -> None:
+    accounts = []
+    for number in range(6):
+        told = Told(f"f{number}", "HAR" if number else "flows")
+        told.took(["headers"])
+        accounts.append(told)
+    accounts[3].problem("entry 1", "broken")
+    assert told_together(accounts) == [
+        "1 file: 1 request (flows); not in the file: request headers",
+        "5 files: 5 requests (HAR); not in the file: request headers",
+        "f3: entry 1: broken",
+    ]
+    assert len(told_together(accounts[:3])) == 3

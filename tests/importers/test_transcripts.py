@@ -128,7 +128,6 @@ def test_the_real_transcript_holds_to_the_oracle() -> None:
     missed = [turn for turn in turns if turn.cache is not None and turn.cache.verdict == "less"]
     judged = [turn for turn in turns if turn.cache is not None]
     assert len(judged) == len(turns) - 1
-    assert all(turn.cache and turn.cache.verdict != "more" for turn in judged if turn not in missed) or missed
     assert [finding.code for turn in missed for finding in turn.findings] == ["PG303"]
 
 

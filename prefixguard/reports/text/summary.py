@@ -115,7 +115,7 @@ def verdict(session: Session, *, told: bool = False) -> Text:
 
 def _unseen(session: Session) -> str:
     """What an imported record does not hold of a session's prompts: "prompt" for all of it, or a list."""
-    if session.turns and all("prompt" in turn.unseen for turn in session.turns):
+    if figures.is_unseen(session):
         return "prompt"
     parts = {part for turn in session.turns for part in turn.unseen if part in _JUDGED}
     return ", ".join(sorted(parts))

@@ -117,7 +117,9 @@ def sessions_table(sessions: Sequence[Session]) -> FittingTable:
         table.add_row([
             Text(one_line(session.id)),
             Text(f"{totals.turns:,}"),
-            Text(f"{faults:,}", "bold red" if faults else "green"),
+            Text(figures.UNKNOWN, "dim")
+            if figures.is_unseen(session)
+            else Text(f"{faults:,}", "bold red" if faults else "green"),
             Text(f"{totals.breaks_deliberate:,}" if totals.breaks_deliberate else figures.NONE),
             Text(figures.percent(totals.hit_rate)),
             Text(figures.tokens(again, estimated=estimated) if again else figures.NONE),
