@@ -144,6 +144,10 @@ def plan_run(
             f"{agent.name} cannot be given a base URL from outside ({agent.why}): write "
             "http://127.0.0.1:8787 there, and run it with --listen 127.0.0.1:8787 --upstream URL"
         )
+    # What else the environment names is led this way, too: a library may prefer it to the agent's own.
+    others = {name: path for name, path in base_url_variables(rules, "").items() if environ.get(name)}
+    variables = {**others, **variables}
+    named = {name: environ[name] for name in variables if environ.get(name)}
     targets = {} if upstream else {_name(name): parse_target(value) for name, value in named.items()}
 
     def environment(url: str, _bundle: Path, _certificate: Path) -> dict[str, str]:

@@ -182,6 +182,15 @@ def test_base_urls_that_are_set_already_are_kept_behind_the_proxy() -> None:
     assert env["ANTHROPIC_BASE_URL"] == "http://p:1"
 
 
+def test_a_base_url_that_is_not_the_agents_own_is_kept_behind_the_proxy_too() -> None:
+    """A library under the agent may read it, and go past the proxy."""
+    made, env, _ = plan(["claude"], {"GOOGLE_GEMINI_BASE_URL": "http://h:1"}, mode="base-url")
+    assert env["GOOGLE_GEMINI_BASE_URL"] == "http://p:1/to/google-gemini-base-url"
+    assert set(made.names) == {"google-gemini-base-url"}
+    made, _, _ = plan(["claude"], {"GOOGLE_GEMINI_BASE_URL": "http://h:1"})
+    assert made.mode == "forward"
+
+
 def test_an_agent_with_a_base_url_of_its_own_is_not_put_in_forward_mode() -> None:
     made, env, _ = plan(["claude"], {"ANTHROPIC_BASE_URL": "https://gateway.example/anthropic"})
     assert made.mode == "base-url"
