@@ -120,6 +120,8 @@ def test_wheel_analyses_a_log(python: Path, tmp_path: Path) -> None:
     assert [turn["break"] for turn in turns] == [False, True, True]
     assert turns[1]["findings"][0]["code"] == "PG101"
     assert "PG101" in run(python, "-m", "prefixguard", "analyze", log, cwd=tmp_path)
+    page = run(python, "-m", "prefixguard", "report", log, "--format", "html", cwd=tmp_path)
+    assert "function start(root, source" in page
 
 
 def test_wheel_says_in_one_line_what_is_missing(python: Path, tmp_path: Path) -> None:

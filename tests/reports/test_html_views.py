@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from cases.agent import Talk, prose, text, tool
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.analysis import Fold, Options
