@@ -7,7 +7,8 @@ is left, and `PG103` when it is subtracted from.
 from __future__ import annotations
 
 from prefixguard.lint.facts import At
-from prefixguard.lint.knowledge import DAY, Knowledge
+from prefixguard.lint.knowledge import Knowledge
+from prefixguard.lint.tables import DAY
 from prefixguard.lint.values import Change
 
 _CLOCKS = {"PG101", "PG103"}

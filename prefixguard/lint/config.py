@@ -17,7 +17,8 @@ import msgspec
 
 from prefixguard.errors import InputError
 from prefixguard.finding import SEVERITIES, Severity
-from prefixguard.lint.knowledge import Named, SinkCall, Source, UserRules
+from prefixguard.lint.knowledge import UserRules
+from prefixguard.lint.tables import Named, SinkCall, Source
 
 _CODE = re.compile(r"^PG\d{0,3}$|^ALL$")
 

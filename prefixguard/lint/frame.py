@@ -97,7 +97,7 @@ class Frame:
             if position == 0 and function.owner >= 0 and not function.static and not typescript:
                 value = value.but(place=("self",))
             elif param.annotation:
-                owner = self.flow.annotated(self.file, param.annotation)
+                owner = self.flow.classes.annotated(self.file, param.annotation)
                 if owner is not None and "[" not in param.annotation:
                     value = value.but(shape=Instance(owner, {}))
                 elif param.annotation.lower().startswith(

@@ -1,4 +1,4 @@
-"""Reads `rules/sources` and `rules/sinks`: what changes, and where prompts are taken.
+"""Answers questions of the rules: is this a source, a sink, a prompt's name, a list of messages?
 
 The linter's only door to knowledge. Users add their own sources and sinks in
 `[tool.prefixguard.lint]`; they are merged here, so that the flow sees one table.
@@ -14,192 +14,8 @@ from pathlib import Path
 import msgspec
 
 from prefixguard.errors import RuleError
-from prefixguard.rulebook import Dated, read_tables, rules_folder
-
-LIFETIMES = ("call", "turn", "session", "process", "day", "user", "host")
-"""From the shortest to the longest."""
-CALL, TURN, SESSION, PROCESS, DAY, USER, HOST = range(7)
-
-CONFIDENCES = ("low", "medium", "high")
-
-
-class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Calls or attributes that give a value which changes.
-
-    content: what an ordered listing still is. first: the call must be given one
-    of these words as its first argument.
-    """
-
-    code: str
-    what: str
-    names: tuple[str, ...]
-    lifetime: str = "call"
-    grain: str = ""
-    order: bool = False
-    set: bool = False
-    content: str = ""
-    confidence: str = "high"
-    first: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.lifetime not in LIFETIMES:
-            raise ValueError(f"lifetime {self.lifetime!r} is none of {', '.join(LIFETIMES)}")
-
-
-class Lookup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Methods that look something up for each turn, by name of method and receiver."""
-
-    code: str
-    what: str
-    methods: str
-    receivers: str
-    lifetime: str = "turn"
-    confidence: str = "medium"
-
-
-class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Values known by their name only. `owners` and `attributes`: `user.name`."""
-
-    code: str
-    what: str
-    names: str
-    lifetime: str = "turn"
-    owners: str = ""
-    attributes: str = ""
-
-
-class Coarsen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    day_methods: tuple[str, ...] = ()
-    day_attributes: tuple[str, ...] = ()
-    format_methods: tuple[str, ...] = ()
-    fine_marks: tuple[str, ...] = ()
-
-
-class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    fixing: tuple[str, ...] = ()
-    fixing_methods: tuple[str, ...] = ()
-    sort_keys: tuple[str, ...] = ()
-
-
-class Ends(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    stops: tuple[str, ...] = ()
-    stop_methods: tuple[str, ...] = ()
-
-
-class SourceTable(Dated, frozen=True, forbid_unknown_fields=True):
-    """One file of `rules/sources`."""
-
-    language: str
-    values: tuple[Source, ...] = ()
-    lookups: tuple[Lookup, ...] = ()
-    states: tuple[State, ...] = ()
-    coarsen: Coarsen = Coarsen()
-    order: Order = Order()
-    values_end: Ends = Ends()
-
-
-type Where = str | int | None
-
-
-class SinkCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A call that takes parts of a request: which argument is which part (keyword, or position).
-
-    `match`: dotted end of the call. `given`: keywords that prove it without an
-    import; `always`: the name alone proves it. `built`: makes an agent that
-    lives on, and is no request by itself. `order`: names of positional arguments.
-    """
-
-    match: str
-    api: str = ""
-    system: Where = None
-    system2: Where = None
-    system3: Where = None
-    messages: Where = None
-    user: Where = None
-    tools: Where = None
-    model: Where = None
-    thinking: Where = None
-    tool_choice: Where = None
-    format: Where = None
-    key: Where = None
-    config: Where = None
-    options: Where = None
-    body: Where = None
-    template: Where = None
-    chat: Where = None
-    given: tuple[str, ...] = ()
-    order: tuple[str, ...] = ()
-    always: bool = False
-    built: bool = False
-    model_like: bool = False
-    trims: bool = False
-    filters: bool = False
-    prunes: str = ""
-
-
-class MessageClass(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    match: str
-    position: str
-    field: str = "content"
-
-
-class Decorator(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    match: str
-    position: str
-    once: bool = False
-
-
-class Hook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A function under a known key.
-
-    returns: key of its result to position. edits: parameter and field to position.
-    """
-
-    key: str
-    returns: Mapping[str, str] = {}
-    edits: Mapping[str, Mapping[str, str]] = {}
-
-
-class Keyword(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    name: str
-    role: str
-
-
-class Sdk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    name: str
-    imports: tuple[str, ...]
-    calls: tuple[SinkCall, ...] = ()
-    classes: tuple[MessageClass, ...] = ()
-    decorators: tuple[Decorator, ...] = ()
-    hooks: tuple[Hook, ...] = ()
-    keywords: tuple[Keyword, ...] = ()
-
-
-class HttpPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    pattern: str
-    methods: tuple[str, ...]
-    bodies: tuple[str, ...]
-
-
-class Named(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    pattern: str
-    position: str = ""
-    confidence: str = "medium"
-
-
-class SinkTable(Dated, frozen=True, forbid_unknown_fields=True):
-    """One file of `rules/sinks`."""
-
-    language: str = ""
-    sdks: tuple[Sdk, ...] = ()
-    paths: tuple[HttpPath, ...] = ()
-    names: tuple[Named, ...] = ()
-    functions: tuple[Named, ...] = ()
-    lists: tuple[Named, ...] = ()
-    rewrites: tuple[Named, ...] = ()
-    summaries: tuple[Named, ...] = ()
-    tool_lists: tuple[Named, ...] = ()
-
+from prefixguard.lint import tables
+from prefixguard.rulebook import read_tables, rules_folder
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -216,15 +32,15 @@ class Knowledge:
     def __init__(
         self,
         language: str,
-        sources: Iterable[SourceTable],
-        sinks: Iterable[SinkTable],
+        sources: Iterable[tables.SourceTable],
+        sinks: Iterable[tables.SinkTable],
         project: Path | None = None,
     ) -> None:
         self.language = language
         own = [table for table in sources if table.language in {language, ""}]
         every = list(sources)
-        self.values: dict[str, Source] = {}
-        self.method_values: dict[str, list[tuple[str, Source]]] = {}
+        self.values: dict[str, tables.Source] = {}
+        self.method_values: dict[str, list[tuple[str, tables.Source]]] = {}
         for table in own:
             for source in table.values:
                 for name in source.names:
@@ -260,16 +76,16 @@ class Knowledge:
             name[:-1] for table in own for name in table.values_end.stops if name.endswith(".*")
         )
         self.stop_methods = {name for table in own for name in table.values_end.stop_methods}
-        tables = [table for table in sinks if table.language in {language, ""}]
-        self.sdks = [sdk for table in tables for sdk in table.sdks]
-        self.paths = [(re.compile(path.pattern), path) for table in tables for path in table.paths]
-        self.names = [(re.compile(n.pattern), n) for table in tables for n in table.names]
-        self.functions = [(re.compile(n.pattern), n) for table in tables for n in table.functions]
-        self.lists = [re.compile(n.pattern) for table in tables for n in table.lists]
-        self.rewrites = [re.compile(n.pattern) for table in tables for n in table.rewrites]
-        self.summaries = [re.compile(n.pattern, re.IGNORECASE) for table in tables for n in table.summaries]
-        self.tool_lists = [re.compile(n.pattern) for table in tables for n in table.tool_lists]
-        self.calls: dict[str, list[tuple[str, SinkCall, Sdk]]] = {}
+        chosen = [table for table in sinks if table.language in {language, ""}]
+        self.sdks = [sdk for table in chosen for sdk in table.sdks]
+        self.paths = [(re.compile(path.pattern), path) for table in chosen for path in table.paths]
+        self.names = [(re.compile(n.pattern), n) for table in chosen for n in table.names]
+        self.functions = [(re.compile(n.pattern), n) for table in chosen for n in table.functions]
+        self.lists = [re.compile(n.pattern) for table in chosen for n in table.lists]
+        self.rewrites = [re.compile(n.pattern) for table in chosen for n in table.rewrites]
+        self.summaries = [re.compile(n.pattern, re.IGNORECASE) for table in chosen for n in table.summaries]
+        self.tool_lists = [re.compile(n.pattern) for table in chosen for n in table.tool_lists]
+        self.calls: dict[str, list[tuple[str, tables.SinkCall, tables.Sdk]]] = {}
         for sdk in self.sdks:
             for call in sdk.calls:
                 self.calls.setdefault(call.match.rsplit(".", 1)[-1], []).append((call.match, call, sdk))
@@ -277,18 +93,18 @@ class Knowledge:
             candidates.sort(key=lambda entry: -len(entry[0]))
         self.message_classes = {c.match: c for sdk in self.sdks for c in sdk.classes}
         self.hooks = {hook.key: hook for sdk in self.sdks for hook in sdk.hooks}
-        self._named: dict[str, Named | None] = {}
+        self._named: dict[str, tables.Named | None] = {}
         self._listed: dict[str, bool] = {}
-        self._stated: dict[tuple[str, str], State | None] = {}
+        self._stated: dict[tuple[str, str], tables.State | None] = {}
 
-    def prompt_name(self, name: str) -> Named | None:
+    def prompt_name(self, name: str) -> tables.Named | None:
         """What a variable, attribute, key or keyword says by its name."""
         if name not in self._named:
             plain = snake(name)
             self._named[name] = next((n for pattern, n in self.names if pattern.match(plain)), None)
         return self._named[name]
 
-    def prompt_function(self, name: str) -> Named | None:
+    def prompt_function(self, name: str) -> tables.Named | None:
         """What a function says by its name."""
         key = name + "()"
         if key not in self._named:
@@ -317,7 +133,7 @@ class Knowledge:
         """Whether a name or text speaks of a summary."""
         return any(pattern.search(name) for pattern in self.summaries)
 
-    def state(self, name: str, owner: str = "") -> State | None:
+    def state(self, name: str, owner: str = "") -> tables.State | None:
         """What a value is, judged by its name alone."""
         key = (name, owner)
         if key not in self._stated:
@@ -333,18 +149,18 @@ class Knowledge:
             self._stated[key] = found
         return self._stated[key]
 
-    def source(self, dotted: str) -> Source | None:
+    def source(self, dotted: str) -> tables.Source | None:
         """The source of a dotted name, matched whole."""
         return self.values.get(dotted)
 
-    def source_method(self, dotted: str) -> Source | None:
+    def source_method(self, dotted: str) -> tables.Source | None:
         """A source that is known by the end of a call on any object."""
         for tail, source in self.method_values.get(dotted.rsplit(".", 1)[-1], ()):
             if dotted == tail or dotted.endswith("." + tail):
                 return source
         return None
 
-    def lookup(self, receiver: str, method: str) -> Lookup | None:
+    def lookup(self, receiver: str, method: str) -> tables.Lookup | None:
         """A call that looks something up, by the names of receiver and method."""
         for lookup, methods, receivers in self.lookups:
             if methods.match(method) and receivers.search(receiver):
@@ -355,8 +171,8 @@ class Knowledge:
 class UserRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[tool.prefixguard.lint]`: sources and sinks of a project's own."""
 
-    sources: tuple[Source, ...] = ()
-    sinks: tuple[SinkCall, ...] = ()
+    sources: tuple[tables.Source, ...] = ()
+    sinks: tuple[tables.SinkCall, ...] = ()
     prompt_names: tuple[str, ...] = ()
     prompt_functions: tuple[str, ...] = ()
 
@@ -369,26 +185,27 @@ def load(folder: Path | None = None, user: UserRules | None = None) -> Mapping[s
     import datetime
 
     root = folder or rules_folder()
-    sources = [table for _, table in read_tables(root / "sources", SourceTable)]
-    sinks = [table for _, table in read_tables(root / "sinks", SinkTable)]
+    sources = [table for _, table in read_tables(root / "sources", tables.SourceTable)]
+    sinks = [table for _, table in read_tables(root / "sinks", tables.SinkTable)]
     if user is not None:
         today = datetime.date(1970, 1, 1)
         for language in ("python", "typescript"):
             sources.append(  # noqa: PERF401
-                SourceTable(date=today, source="configuration", language=language, values=user.sources)
+                tables.SourceTable(date=today, source="configuration", language=language, values=user.sources)
             )
         calls = tuple(msgspec.structs.replace(call, always=True) for call in user.sinks)
         names = tuple(
-            Named(pattern=_whole(p), position="system", confidence="high") for p in user.prompt_names
+            tables.Named(pattern=_whole(p), position="system", confidence="high") for p in user.prompt_names
         )
         functions = tuple(
-            Named(pattern=_whole(p), position="system", confidence="high") for p in user.prompt_functions
+            tables.Named(pattern=_whole(p), position="system", confidence="high")
+            for p in user.prompt_functions
         )
         sinks.append(
-            SinkTable(
+            tables.SinkTable(
                 date=today,
                 source="configuration",
-                sdks=(Sdk(name="configuration", imports=(), calls=calls),),
+                sdks=(tables.Sdk(name="configuration", imports=(), calls=calls),),
                 names=names,
                 functions=functions,
             )

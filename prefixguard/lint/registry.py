@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from prefixguard.lint import facts as f
 from prefixguard.lint import walk
-from prefixguard.lint.knowledge import SESSION, snake
+from prefixguard.lint.knowledge import snake
 from prefixguard.lint.summary import Hit, Sink
+from prefixguard.lint.tables import SESSION
 
 if TYPE_CHECKING:
     from prefixguard.lint.frame import Frame

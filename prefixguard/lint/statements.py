@@ -11,9 +11,9 @@ from prefixguard.lint import facts as f
 from prefixguard.lint import walk
 from prefixguard.lint.expressions import operators, picking
 from prefixguard.lint.history import binding, by_name, marks, slices
-from prefixguard.lint.knowledge import TURN
 from prefixguard.lint.sinks import frameworks, naming, varying
 from prefixguard.lint.summary import Guard, Loop
+from prefixguard.lint.tables import TURN
 from prefixguard.lint.values import (
     NOTHING,
     Deferred,
@@ -191,7 +191,7 @@ def _define(frame: Frame, node: f.Define) -> None:
 
 def _define_class(frame: Frame, node: f.DefineClass) -> None:
     frame.env[node.name] = Value(shape=Klass((frame.file.index, node.index)))
-    facts = frame.flow.klass((frame.file.index, node.index))
+    facts = frame.flow.classes.klass((frame.file.index, node.index))
     for statement in facts.body:
         if isinstance(statement, f.Define):
             fid = (frame.file.index, statement.index)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from prefixguard.lint.facts import At, Import
-from prefixguard.lint.knowledge import SESSION
+from prefixguard.lint.tables import SESSION
 
 MAX_CHANGES = 10
 MAX_PARTS = 48

@@ -14,8 +14,8 @@ from typing import Any
 from prefixguard.finding import Confidence, Severity
 from prefixguard.lint.facts import At
 from prefixguard.lint.flow import Flow
-from prefixguard.lint.knowledge import DAY, HOST, LIFETIMES, PROCESS, SESSION, TURN, USER
 from prefixguard.lint.summary import Hit
+from prefixguard.lint.tables import DAY, HOST, LIFETIMES, PROCESS, SESSION, TURN, USER
 from prefixguard.lint.values import Change, Step
 
 CONFIDENCE: tuple[Confidence, Confidence, Confidence] = ("low", "medium", "high")

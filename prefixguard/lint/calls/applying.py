@@ -168,7 +168,7 @@ def resolver(
     instance: Instance | None = None
     if bound is not None and isinstance(bound.shape, Instance):
         instance = bound.shape
-        constructor = frame.flow.constructor(instance.owner)
+        constructor = frame.flow.classes.constructor(instance.owner)
 
     def lookup(ref: Ref) -> Value | None:
         if ref not in cached:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from prefixguard.lint import facts as f
 from prefixguard.lint.calls import applying
-from prefixguard.lint.knowledge import SESSION
 from prefixguard.lint.known.order import Given
 from prefixguard.lint.sinks import judging, naming
+from prefixguard.lint.tables import SESSION
 from prefixguard.lint.values import (
     NOTHING,
     Fields,
@@ -30,17 +30,21 @@ def construct(frame: Frame, node: f.Call, klass: Klass, given: list[Given]) -> V
     """An object of a class of the project."""
     flow = frame.flow
     owner = klass.owner
-    facts = flow.klass(owner)
+    facts = flow.classes.klass(owner)
     positional = [value for arg, value in given if arg is None or (not arg.name and not arg.star)]
     named = {arg.name: value for arg, value in given if arg is not None and arg.name}
     for arg, value in given:
         if arg is not None and arg.star == 2 and isinstance(value.shape, Fields):
             named.update(value.shape.entries)
-    constructor = flow.constructor(owner)
+    constructor = flow.classes.constructor(owner)
     naming.keywords(frame, node, given, facts.name, built=True)
     if constructor is None:
         fields = dict(named)
-        order = [name for item in reversed(flow.lineage(owner)) for name in flow.klass(item).annotations]
+        order = [
+            name
+            for item in reversed(flow.classes.lineage(owner))
+            for name in flow.classes.klass(item).annotations
+        ]
         fields.update(zip(order, positional, strict=False))
         made = Value(shape=Instance(owner, fields), size=sum(v.size for v in fields.values()))
         naming.constructed(
@@ -61,7 +65,7 @@ def construct(frame: Frame, node: f.Call, klass: Klass, given: list[Given]) -> V
     if any(value.flat() for value in args):
         kept = {index: _kept(frame, value) for index, value in arguments.items()}
         lookup = applying.resolver(frame, constructor, kept, None, node.at)
-        for pending in flow.pending_of(owner, constructor):
+        for pending in flow.classes.pending_of(owner, constructor):
             judging.replayed(
                 frame, pending, substitute(pending.value, lookup), node.at, facts.name, built=True
             )

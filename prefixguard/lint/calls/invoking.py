@@ -12,10 +12,10 @@ from prefixguard.lint import walk
 from prefixguard.lint.calls import applying, constructing, guessing, sourcing
 from prefixguard.lint.expressions import evaluation, members
 from prefixguard.lint.history import binding
-from prefixguard.lint.knowledge import LIFETIMES
 from prefixguard.lint.known import functions, methods
 from prefixguard.lint.known.order import Given
 from prefixguard.lint.sinks import naming, sending
+from prefixguard.lint.tables import LIFETIMES
 from prefixguard.lint.values import (
     MAX_PARTS,
     NOTHING,
@@ -135,7 +135,7 @@ def _by_name(frame: Frame, node: f.Call, method: str, base: Value, given: list[G
     """A method of an unknown object, when the project has only one or two of that name."""
     if method in _COMMON or len(method) < 6 or isinstance(base.shape, External):
         return None
-    candidates = [fid for fid in frame.flow.methods_named(method) if fid != frame.fid]
+    candidates = [fid for fid in frame.flow.classes.methods_named(method) if fid != frame.fid]
     if (
         not 1 <= len(candidates) <= 3
         or frame.flow.project.files[candidates[0][0]].family != frame.file.family
@@ -172,7 +172,7 @@ def _project(frame: Frame, node: f.Call, func: Func, given: list[Given], *, gues
     flow = frame.flow
     if func.bound is not None and function.owner >= 0 and not made.flat():
         owner = (func.function[0], function.owner)
-        for other in flow.overrides(owner, function.name):
+        for other in flow.classes.overrides(owner, function.name):
             made = join(
                 made, applying.apply(frame, other, func.bound, positional, named, node.at, note, None, nodes)
             )

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from prefixguard.lint import clocks, walk
 from prefixguard.lint import facts as f
 from prefixguard.lint.expressions import picking
-from prefixguard.lint.knowledge import LIFETIMES, Source
 from prefixguard.lint.known.order import Given
+from prefixguard.lint.tables import LIFETIMES, Source
 from prefixguard.lint.values import (
     NOTHING,
     External,

@@ -11,7 +11,7 @@ from prefixguard.lint import clocks, walk
 from prefixguard.lint import facts as f
 from prefixguard.lint.calls import applying, sourcing
 from prefixguard.lint.expressions import evaluation
-from prefixguard.lint.knowledge import LIFETIMES, TURN
+from prefixguard.lint.tables import LIFETIMES, TURN
 from prefixguard.lint.values import (
     NOTHING,
     Either,
@@ -91,7 +91,11 @@ def attr(frame: Frame, node: f.Attr, given: Value | None = None) -> Value:
         return known
     base = given if given is not None else evaluation.evaluate(frame, node.base)
     value = attribute(frame, base, node.name, node.at, walk.last_name(node.base))
-    if frame.owner is not None and base.place == ("self",) and frame.flow.counts(frame.owner, node.name):
+    if (
+        frame.owner is not None
+        and base.place == ("self",)
+        and frame.flow.classes.counts(frame.owner, node.name)
+    ):
         change = frame.change("PG105", f"the counter `{key}`", node.at, TURN, confidence=1)
         value = Value(unique((*value.changes, change)), value.refs, place=value.place)
     return value
@@ -173,18 +177,18 @@ def member(frame: Frame, base: Value, name: str, at: f.At) -> Value | None:
     if isinstance(shape, (Instance, Klass)):
         owner = shape.owner
         if isinstance(shape, Instance) and name in shape.fields:
-            from prefixguard.lint.flow import stored
+            from prefixguard.lint.classes import stored
 
             return transform(shape.fields[name], stored)
     else:
         assert frame.owner is not None
         owner = frame.owner
-    fid = flow.method(owner, name)
+    fid = flow.classes.method(owner, name)
     if fid is not None:
         if flow.function(fid).kind == "getter":
             return applying.apply(frame, fid, base, [], {}, at, f"`{name}` is read")
         return Value(shape=Func(fid, base))
-    found = flow.attribute(owner, name)
+    found = flow.classes.attribute(owner, name)
     place = (*base.place, name) if base.place is not None else None
     refs = tuple((r[0], r[1], (*r[2], name)) for r in base.refs if len(r[2]) < 4)
     if found is NOTHING and not refs and place is None:

@@ -11,7 +11,7 @@ from prefixguard.lint import facts as f
 from prefixguard.lint import walk
 from prefixguard.lint.expressions import evaluation, members
 from prefixguard.lint.history import noting, slices
-from prefixguard.lint.knowledge import LIFETIMES
+from prefixguard.lint.tables import LIFETIMES
 from prefixguard.lint.values import (
     NOTHING,
     Change,

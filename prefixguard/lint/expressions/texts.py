@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from prefixguard.lint import clocks
 from prefixguard.lint import facts as f
 from prefixguard.lint.expressions import evaluation, picking
-from prefixguard.lint.knowledge import LIFETIMES
+from prefixguard.lint.tables import LIFETIMES
 from prefixguard.lint.values import (
     MAX_PARTS,
     NOTHING,

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from prefixguard.lint import facts as f
 from prefixguard.lint import walk
 from prefixguard.lint.history import noting
-from prefixguard.lint.knowledge import TURN, snake
+from prefixguard.lint.knowledge import snake
 from prefixguard.lint.summary import Hit, Sink
+from prefixguard.lint.tables import TURN
 from prefixguard.lint.values import (
     Fields,
     Items,

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from prefixguard.lint import facts as f
 from prefixguard.lint import walk
 from prefixguard.lint.expressions import evaluation
-from prefixguard.lint.knowledge import TURN, snake
+from prefixguard.lint.knowledge import snake
+from prefixguard.lint.tables import TURN
 from prefixguard.lint.values import (
     Change,
     Either,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from prefixguard.lint import facts as f
 from prefixguard.lint.history import marks
-from prefixguard.lint.knowledge import LIFETIMES
 from prefixguard.lint.request import sent
 from prefixguard.lint.sinks import arguments
 from prefixguard.lint.summary import Hit, Sink
+from prefixguard.lint.tables import LIFETIMES
 from prefixguard.lint.values import (
     Change,
     Fields,

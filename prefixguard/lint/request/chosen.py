@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from prefixguard.lint import facts as f
 from prefixguard.lint import walk
-from prefixguard.lint.knowledge import SESSION, TURN
 from prefixguard.lint.request import sent
 from prefixguard.lint.sinks import judging, varying
 from prefixguard.lint.summary import Hit, Pending, Sink
+from prefixguard.lint.tables import SESSION, TURN
 from prefixguard.lint.values import (
     Change,
     Either,

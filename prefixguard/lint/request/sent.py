@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from prefixguard.lint import facts as f
 from prefixguard.lint import walk
-from prefixguard.lint.knowledge import SESSION, TURN, SinkCall
 from prefixguard.lint.request import breakpoints, chosen, turns
 from prefixguard.lint.sinks import judging
 from prefixguard.lint.summary import Hit, Sink
+from prefixguard.lint.tables import SESSION, TURN, SinkCall
 from prefixguard.lint.values import (
     NOTHING,
     Change,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from prefixguard.lint import facts as f
 from prefixguard.lint.expressions import members
-from prefixguard.lint.knowledge import Where
+from prefixguard.lint.tables import Where
 from prefixguard.lint.values import (
     NOTHING,
     Either,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from prefixguard.lint import facts as f
 from prefixguard.lint import walk
 from prefixguard.lint.expressions import members
-from prefixguard.lint.knowledge import SESSION, Hook, Sdk
 from prefixguard.lint.request import chosen, turns
 from prefixguard.lint.sinks import judging
 from prefixguard.lint.summary import Hit, Sink
+from prefixguard.lint.tables import SESSION, Hook, Sdk
 from prefixguard.lint.values import (
     FunctionId,
     Step,

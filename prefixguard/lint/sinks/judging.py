@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from prefixguard.lint import facts as f
 from prefixguard.lint import walk
 from prefixguard.lint.calls import applying
-from prefixguard.lint.knowledge import PROCESS, SESSION, TURN
 from prefixguard.lint.request import chosen, turns
 from prefixguard.lint.summary import Hit, Pending, Sink
+from prefixguard.lint.tables import PROCESS, SESSION, TURN
 from prefixguard.lint.values import (
     Change,
     Fields,

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from prefixguard.lint import facts as f
 from prefixguard.lint import walk
 from prefixguard.lint.history import echoes
-from prefixguard.lint.knowledge import PROCESS, SESSION, snake
+from prefixguard.lint.knowledge import snake
 from prefixguard.lint.request import turns
 from prefixguard.lint.sinks import judging
 from prefixguard.lint.summary import Sink
+from prefixguard.lint.tables import PROCESS, SESSION
 from prefixguard.lint.values import (
     NOTHING,
     Either,

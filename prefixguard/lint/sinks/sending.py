@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from prefixguard.lint import facts as f
 from prefixguard.lint import walk
 from prefixguard.lint.expressions import members
-from prefixguard.lint.knowledge import Sdk, SinkCall
 from prefixguard.lint.request import sent
 from prefixguard.lint.sinks import arguments, frameworks, judging
 from prefixguard.lint.summary import Sink
+from prefixguard.lint.tables import Sdk, SinkCall
 from prefixguard.lint.values import (
     NOTHING,
     External,
