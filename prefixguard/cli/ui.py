@@ -125,6 +125,8 @@ def command(
     address = f"http://{f'[{called}]' if ':' in called else called}:{port}"
 
     def say() -> None:
+        for remark in feed.remarks:
+            click.echo(remark, err=True)
         click.echo(f"watching {feed.name}\nopen {address}/#key={key}\nstop with Ctrl-C")
         if not _is_local(host):
             click.echo(

@@ -154,6 +154,7 @@ def _overview(desk: Desk, opening: Overview, since: int, run: str) -> Json:
         "run": run,
         "revision": desk.revision,
         "record": desk.feed_name,
+        "remarks": desk.remarks,
         "version": opening.version,
         "prices": opening.prices,
         "waiting": desk.waiting,

@@ -58,6 +58,7 @@ class Desk:
     ) -> None:
         self.findings = findings
         self.feed_name = feed.name
+        self.remarks = feed.remarks
         self.left_out = 0
         self.revision = 0
         """Grows with everything that is told."""

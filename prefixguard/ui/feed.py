@@ -63,6 +63,9 @@ class Found:
 class Feed(Protocol):
     """Where units come from. Used from one thread, but for `search`."""
 
+    remarks: tuple[str, ...]
+    """What has to be said of what is watched: what another tool's file does not hold, say."""
+
     @property
     def name(self) -> str:
         """What is watched, for people."""
@@ -90,6 +93,7 @@ class Feeds:
 
     def __init__(self, feeds: Sequence[Feed]) -> None:
         self._feeds = feeds
+        self.remarks = tuple(remark for feed in feeds for remark in feed.remarks)
         self._owner: dict[str, Feed] = {}
 
     @property

@@ -53,6 +53,7 @@ class RecordFeed:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Raises StoreError when there is a record that cannot be read, InputError for an unknown session."""
+        self.remarks: tuple[str, ...] = ()
         self._target = target
         self._newest = newest
         self._clock = clock

@@ -132,6 +132,7 @@ class Odd:
     """A feed that fails as it is told to."""
 
     name = "odd"
+    remarks = ()
 
     def __init__(self, exchanges: Sequence[Exchange]) -> None:
         self.exchanges = exchanges

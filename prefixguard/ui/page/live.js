@@ -71,13 +71,14 @@ function announce(text) {
 
 const notice = el("div", { class: "notice" });
 
-function noticed({ waiting, left_out: leftOut, trouble, record }) {
+function noticed({ waiting, left_out: leftOut, trouble, record, remarks }) {
   const said = [];
   if (trouble) said.push(el("p", { class: "note bad" }, trouble));
   if (waiting) said.push(el("p", { class: "note" }, `${plural(waiting, "recorded session")} still to be read.`));
   if (leftOut) {
     said.push(el("p", { class: "dim" }, `${plural(leftOut, "older session")} of the record ${leftOut === 1 ? "is" : "are"} not shown: name it, or start with --all.`));
   }
+  for (const remark of remarks) said.push(el("p", { class: "dim" }, remark));
   const now = said.map((one) => one.textContent).join();
   if (notice.dataset.said !== now) put(notice, said);
   notice.dataset.said = now;

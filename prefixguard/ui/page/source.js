@@ -9,7 +9,7 @@ const PAUSE = 250; // milliseconds between news of one kind
 /**
  * A live source. key(): the key that the server printed.
  *
- * announce(text): says something to those who cannot see it. noticed({waiting, left_out, trouble, record}): what the server is at.
+ * announce(text): says something to those who cannot see it. noticed({waiting, left_out, trouble, record, remarks}): what the server is at.
  */
 export function liveSource({ key, announce, noticed }) {
   const listeners = new Set();
