@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from prefixguard.lint.frame import Frame
 
 
+_NAMES_ONLY = {"PG104", "PG110", "PG206"}
 _SHORTENED = {"slice", "substring", "substr"}
 
 
@@ -179,6 +180,9 @@ def method(frame: Frame, node: f.Call, func: f.Attr, base: Value, given: list[or
         )
     if name in {"call", "apply"} and isinstance(shape, Func):
         return invoking.invoke(frame, node, base, NOTHING, given[1:])
+    if name in {"read_text", "read_bytes", "open"} and base.flat():
+        # A file does not hold the id that it is named by.
+        return transform(base, lambda change: None if change.code in _NAMES_ONLY else change).but(place=None)
     if name in knowledge.stop_methods and not base.flat():
         return NOTHING
     return None
