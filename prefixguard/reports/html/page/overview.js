@@ -88,7 +88,7 @@ export async function openOverview(context) {
     const cells = {
       session: [el("a", { href, class: "session-id" }, oneLine(session.id)), session.recording === "full" ? null
         : el("span", { class: "badge" }, session.recording === "hashes" ? "digests only" : "redacted"),
-      actions(session), el("span", { class: "dim about", title: oneLine(session.source || session.id) }, oneLine(about.join(" · ")))],
+      el("span", { class: "dim about", title: oneLine(session.source || session.id) }, actions(session), oneLine(about.join(" · ")))],
       strip: strip(session),
       breaks: session.breaks
         ? el("b", { class: "bad" }, session.breaks)
@@ -110,7 +110,7 @@ export async function openOverview(context) {
 
   function actions(session) {
     const found = context.options.sessionActions?.(session) ?? [];
-    return found.map((action) => [" ", el("a", { href: action.hash, class: "action" }, action.label)]);
+    return found.map((action) => [el("a", { href: action.hash }, action.label), " · "]);
   }
 
   return {
