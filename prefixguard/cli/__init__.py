@@ -33,7 +33,7 @@ COMMANDS: dict[str, str] = {
     "check": "Hold recorded requests to a policy: the gate for a build.",
     "diff": "Compare two sessions, or two turns.",
     "import": "Read other tools' records into the store: HAR, flows, transcripts, logs, spans.",
-    "export": "Write recorded sessions as an exchange log.",
+    "export": "Write sessions as an exchange log, OpenTelemetry spans or metrics, or a trace of hashes.",
     "lint": "Find cache-breaking code before it runs.",
     "measure": "Ask a recorded session again of a real server: predicted against measured, turn by turn.",
     "doctor": "Ask a running server for its settings and figures, and say what wastes its cache.",

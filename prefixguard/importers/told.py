@@ -63,7 +63,7 @@ class Told:
         by = f" by {self.producer}" if self.producer else ""
         parts = [f"{self.name}: {self.requests:,} {_plural('request', self.requests)} ({self.title}{by})"]
         if self.aside:
-            told = ", ".join(f"{count:,} {what}" for what, count in self.aside.most_common())
+            told = ", ".join(f"{what} ({count:,})" for what, count in self.aside.most_common())
             parts.append(f"passed over: {told}")
         if lost := self.not_kept():
             parts.append(f"not in the file: {lost}")
