@@ -111,6 +111,10 @@ def prompt_view(turn: Turn, layout: Layout, earlier: Layout | None) -> PromptVie
 def states(turn: Turn, layout: Layout, earlier: Layout | None, read_to: int) -> list[State]:
     """The state of each segment. read_to: up to which token the cache was read."""
     ends, segments = layout.ends, layout.prompt.segments
+    if turn.is_break and turn.divergence is not None and turn.donor in (None, turn.parent):
+        # Nothing behind it can be read of the parent, whatever rounding and estimates make of the figures.
+        certain = turn.divergence.certainty == "certain"
+        read_to = min(read_to, turn.divergence.token_offset) if certain else read_to
     boundary = common_segments(earlier.prompt, layout.prompt) if earlier is not None else 0
     slack = max(_SLACK_TOKENS, round(_SLACK_SHARE * layout.total))
     # What rounding down to a block takes from a prompt that only grew is nobody's loss.

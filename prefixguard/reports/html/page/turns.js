@@ -68,7 +68,7 @@ export function turnsTable(hrefOf) {
 
   function made(i) {
     const turn = shownTurns[i];
-    const row = el("div", { role: "row", class: `row ${turn.mark ? `row-${turn.mark}` : ""}` });
+    const row = el("div", { role: "row", class: `row ${turn.brief ? "" : "row-quiet"} ${turn.mark ? `row-${turn.mark}` : ""}` });
     for (const [name, word, right] of cells()) {
       row.append(el("div", { role: "cell", class: `cell cell-${name} ${right ? "number" : ""}`, "data-name": word },
         valueOf(name, turn)));
