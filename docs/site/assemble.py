@@ -28,6 +28,7 @@ from prefixguard.rulebook import FindingRule, Rulebook
 ADDRESS = FINDINGS_ADDRESS.rpartition("/")[0]
 """Where the site stands: the linter's links lead there."""
 REPOSITORY = "https://github.com/prefixguard/prefixguard"
+_PICTURES = (".svg", ".png")
 
 
 def assemble(folder: Path, address: str = ADDRESS) -> None:
@@ -48,8 +49,11 @@ def assemble(folder: Path, address: str = ADDRESS) -> None:
     _write(folder / "index.md", _index(folder))
     _write(extra / "llms.txt", llms_txt(lambda path: f"{address}/{name_of(path)}.html.md"))
     _write(extra / "llms-full.txt", "\n\n".join(whole))
-    for picture in DOCS.glob("*.svg"):
-        shutil.copy(picture, extra / picture.name)
+    for picture in [*DOCS.glob("*.svg"), *DOCS.glob("images/*")]:
+        for place in (folder, extra):
+            target = place / picture.relative_to(DOCS)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(picture, target)
 
 
 def pages() -> Iterator[tuple[str, str]]:
@@ -110,8 +114,8 @@ def _to(path: str, target: str, file: Callable[[str], str]) -> str:
             return target
         here = posixpath.dirname(name_of(path))
         return posixpath.relpath(file(place), here or ".") + mark
-    if place.startswith("docs/") and place.endswith(".svg"):
-        return posixpath.relpath(posixpath.basename(place), posixpath.dirname(name_of(path)) or ".")
+    if place.startswith("docs/") and place.endswith(_PICTURES):
+        return posixpath.relpath(place.removeprefix("docs/"), posixpath.dirname(name_of(path)) or ".")
     kind = "tree" if (ROOT / place).is_dir() else "blob"
     return f"{REPOSITORY}/{kind}/main/{place}{mark}"
 
