@@ -49,10 +49,11 @@ class SessionEntry(msgspec.Struct, frozen=True):
 
     span: seconds. prompt_tokens: sent in all; estimated: whether token counts
     are. verdict: the sentence of the terminal report. facts: turns, span, APIs,
-    models, as the terminal report's heading has them. codes: of all findings,
-    the dearest first. strip: up to 96 pairs of
-    (share of the prompt read from the cache or None, mark), for a small picture
-    of the session; each stands for as many neighbouring turns as are needed.
+    models, as the terminal report's heading has them. breaks: None where the
+    record holds no prompts, so that none can be seen. codes: of all findings,
+    the dearest first. strip: up to 96 pairs of (share of the prompt read from
+    the cache or None, mark), for a small picture of the session; each stands for
+    as many neighbouring turns as are needed.
     """
 
     key: str
@@ -66,7 +67,7 @@ class SessionEntry(msgspec.Struct, frozen=True):
     threads: int
     facts: list[str]
     verdict: str
-    breaks: int
+    breaks: int | None
     decided: int
     misses: int
     hit_rate: float | None
@@ -151,7 +152,7 @@ def session_entry(listed: Listed) -> SessionEntry:
         threads=len({turn.thread for turn in turns}),
         facts=session_facts(session),
         verdict=verdict(session).plain.strip(),
-        breaks=totals.breaks - totals.breaks_deliberate,
+        breaks=None if figures.is_unseen(session) else totals.breaks - totals.breaks_deliberate,
         decided=totals.breaks_deliberate,
         misses=misses(session),
         hit_rate=totals.hit_rate,

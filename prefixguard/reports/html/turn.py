@@ -54,7 +54,7 @@ class TurnView(msgspec.Struct, frozen=True):
     under it. facts: (label, sentence) of tokens, money, seconds and cache; an
     empty label goes on with the one above. prompt: None where it is not at
     hand, and prompt_note says why. limits: what cannot be seen because of how
-    it was recorded, or "".
+    it was recorded, or what its record does not hold; or "".
     """
 
     key: str
@@ -104,7 +104,7 @@ def turn_view(
         prompt=prompt_view(turn, layout, earlier) if layout is not None else None,
         prompt_note="" if layout is not None else _missing(turn),
         recording=listed.recording,
-        limits=limits(listed.recording),
+        limits=_limits(listed.recording, turn),
     )
 
 
@@ -139,6 +139,13 @@ def limits(recording: Recording) -> str:
             return ""
 
 
+def _limits(recording: Recording, turn: Turn) -> str:
+    parts = [limits(recording)]
+    if turn.unseen and "prompt" not in turn.unseen:
+        parts.append(f"Not in the record, so not shown and not judged: {', '.join(turn.unseen)}.")
+    return " ".join(part for part in parts if part)
+
+
 def _layout(prompts: LaidOut | None, index: int | None) -> Layout | None:
     found = prompts.laid_out(index) if prompts is not None and index is not None else None
     return found[0] if found is not None else None
@@ -155,6 +162,8 @@ def _beside(earlier: Layout | None, layout: Layout | None) -> Layout | None:
 def _missing(turn: Turn) -> str:
     if turn.note:
         return f"The request could not be understood: {turn.note}"
+    if "prompt" in turn.unseen:
+        return "The record holds the figures of this turn, not its prompt, so that no break can be seen."
     if turn.status is not None and turn.status >= 400:
         return f"The server refused the request (status {turn.status}), so that nothing of it was cached."
     return "The prompt of this turn is not at hand."

@@ -89,8 +89,10 @@ def headline(turn: Turn) -> tuple[str, list[str]]:
         word = "not understood"
     elif turn.is_break:
         word = "break" if turn.is_fault else "break, by decision"
+    elif is_miss(turn):
+        word = "miss of what an append reads" if "prompt" in turn.unseen else "miss without a change"
     else:
-        word = "miss without a change" if is_miss(turn) else "no break"
+        word = "no prompt in the record" if "prompt" in turn.unseen else "no break"
     about = [SHAPES[turn.shape].format("?" if turn.parent is None else turn.parent), turn.api]
     about.append(one_line(turn.model) if turn.model else "model ?")
     if turn.upstream:

@@ -48,7 +48,7 @@ export async function openComparison(context, before, after) {
     const words = [oneLine(entry.id)];
     if (entry.source && entry.source !== entry.id) words.unshift(oneLine(entry.source));
     if (entry.started !== null) words.push(moment(entry.started));
-    words.push(`${entry.turns} turns`, `${entry.breaks} breaks`);
+    words.push(`${entry.turns} turns`, `${entry.breaks ?? "?"} breaks`);
     return words.join(" · ");
   }
 

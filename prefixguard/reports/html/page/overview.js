@@ -90,9 +90,8 @@ export async function openOverview(context) {
         : el("span", { class: "badge" }, session.recording === "hashes" ? "digests only" : "redacted"),
       el("span", { class: "dim about", title: oneLine(session.source || session.id) }, actions(session), oneLine(about.join(" · ")))],
       strip: strip(session),
-      breaks: session.breaks
-        ? el("b", { class: "bad" }, session.breaks)
-        : el("span", { class: "good" }, "0"),
+      breaks: session.breaks === null ? el("span", { title: "no prompts in the record" }, "?")
+        : session.breaks ? el("b", { class: "bad" }, session.breaks) : el("span", { class: "good" }, "0"),
       misses: session.misses || "-",
       cached: percent(session.hit_rate),
       rebilled: session.rebilled_tokens ? tokens(session.rebilled_tokens, session.estimated) : "-",

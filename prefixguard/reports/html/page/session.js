@@ -98,7 +98,7 @@ function sumsOf(entry) {
   const found = [
     ["sent", `${exactTokens(entry.prompt_tokens, false)}`, "prompt tokens"],
     ["read from the cache", percent(entry.hit_rate), "of them"],
-    ["re-billed", exactTokens(entry.rebilled_tokens, entry.estimated), "tokens"],
+    ["re-billed", entry.breaks === null ? "?" : exactTokens(entry.rebilled_tokens, entry.estimated), "tokens"],
   ];
   if (entry.rewrite_factor !== null) {
     found.push(["computed", `${entry.rewrite_factor.toFixed(1)} times`, "the largest prompt; 1.0 is the least"]);

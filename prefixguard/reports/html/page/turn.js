@@ -17,7 +17,7 @@ export async function openTurn(context) {
   return el("article", { class: "turn-page" },
     el("div", { class: "turn-head" },
       el("div", null,
-        el("h1", null, `Turn ${turn.index} `, markBadge(turn.mark, turn.headline)),
+        el("h1", null, `Turn ${turn.index} `, headline(turn)),
         el("p", { class: "dim" }, turn.about.map(safe).join(" · "))),
       moves),
     turn.limits ? el("p", { class: "note" }, turn.limits) : null,
@@ -29,6 +29,12 @@ export async function openTurn(context) {
           ? "No cause of the catalogue fits this change; what changed stands above." : "None on this turn.")),
       factsBlock(turn)),
     prompt);
+}
+
+/** What the turn is, in its colour; a turn that nobody could look into has none. */
+function headline(turn) {
+  if (turn.mark || !turn.turn.unseen?.includes("prompt")) return markBadge(turn.mark, turn.headline);
+  return el("span", { class: "badge dim" }, turn.headline);
 }
 
 function findingCard({ finding, title, remarks, why, mend, mend_here: here }) {
