@@ -1,7 +1,8 @@
 """How many of a prompt's tokens the scripted server says it had cached: two rules, as vendors have them.
 
-A token is four bytes of JSON here. That is no vendor's count, and need not be:
-the analysis has to live with servers that count otherwise than it does.
+Tokens are those of one open vocabulary over the JSON of a prompt's parts. That
+is no vendor's count, and need not be: the analysis has to live with servers
+that count otherwise than it does.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from bench.agents.script import Api, Json
 
-_BYTES_PER_TOKEN = 4
 _LEAST = 1024
 _BLOCK = 128
 _LOOK_BACK = 20
@@ -32,22 +33,23 @@ class Usage:
 class Cache:
     """Remembers the prompts of one server. Entries do not expire: a run takes a minute."""
 
-    prompts: list[tuple[str, bytes]] = field(default_factory=list)
+    prompts: list[tuple[str, list[bytes]]] = field(default_factory=list)
     entries: set[bytes] = field(default_factory=set)
 
-    def take(self, api: Api, model: str, body: Json) -> Usage:
-        """The usage of a prompt, which is remembered."""
+    def take(self, api: Api, model: str, body: Json, host: str = "") -> Usage:
+        """The usage of a prompt, which is remembered. host: the name under which it was asked for."""
+        body = as_read(host, body)
         if api == "messages":
             return self._by_breakpoints(model, body)
         return self._by_prefix(api, model, body)
 
     def _by_prefix(self, api: Api, model: str, body: Json) -> Usage:
         """The longest start that an earlier prompt shares, in whole blocks."""
-        text = b"".join(unit for unit, _ in units(api, body))
-        shared = max((_common(text, other) for name, other in self.prompts if name == model), default=0)
-        self.prompts.append((model, text))
-        total = len(text) // _BYTES_PER_TOKEN
-        read = min(shared // _BYTES_PER_TOKEN, total - 1) // _BLOCK * _BLOCK
+        parts = [unit for unit, _ in units(api, body)]
+        shared = max((_shared(parts, other) for name, other in self.prompts if name == model), default=0)
+        self.prompts.append((model, parts))
+        total = sum(map(tokens, parts))
+        read = min(shared, total - 1) // _BLOCK * _BLOCK
         return Usage(total, read if read >= _LEAST else 0)
 
     def _by_breakpoints(self, model: str, body: Json) -> Usage:
@@ -57,8 +59,8 @@ class Cache:
         size = 0
         for unit, marked in units("messages", body):
             digest.update(unit)
-            size += len(unit)
-            ends.append((digest.copy().digest(), size // _BYTES_PER_TOKEN, marked))
+            size += tokens(unit)
+            ends.append((digest.copy().digest(), size, marked))
         total = ends[-1][1] if ends else 0
         marks = [i for i, (_, tokens, marked) in enumerate(ends) if marked and tokens >= _LEAST]
         read = 0
@@ -68,6 +70,15 @@ class Cache:
         self.entries.update(ends[at][0] for at in marks)
         written = max(0, ends[marks[-1]][1] - read) if marks else 0
         return Usage(total, read, written)
+
+
+def as_read(host: str, body: Json) -> Json:
+    """Anthropic's own server drops Claude Code's attribution block, which changes with each request."""
+    system = body.get("system")
+    if host != "api.anthropic.com" or not isinstance(system, list) or not system:
+        return body
+    drop = str(system[0].get("text")).startswith("x-anthropic-billing-header:")
+    return {**body, "system": system[1:]} if drop else body
 
 
 def units(api: Api, body: Json) -> list[tuple[bytes, bool]]:
@@ -110,12 +121,22 @@ def _unit(part: Any) -> tuple[bytes, bool]:
     return json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode(), marked
 
 
-def _common(one: bytes, other: bytes) -> int:
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[:middle] == other[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+@lru_cache(maxsize=4096)
+def tokens(unit: bytes) -> int:
+    """The tokens of one part."""
+    from prefixguard.tokens.encodings import counter
+
+    return counter("o200k_base")(unit.decode())
+
+
+def _shared(one: list[bytes], other: list[bytes]) -> int:
+    """Tokens of the common start; inside the part that differs, by its bytes."""
+    found = 0
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            same = next(
+                (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+            )
+            return found + tokens(a) * same // len(a)
+        found += tokens(a)
+    return found

@@ -241,6 +241,8 @@ CLIENTS = (
         first=("-p", FIRST, "--allowedTools", "Bash,Read"),
         again=("-p", SECOND, "--continue", "--allowedTools", "Bash,Read"),
         env=_claude,
+        known="True. The second process asks for the model without its 1M variant (the beta header is gone, "
+        "too), and the model's name stands in a tool's description and in the system text.",
     ),
     Client(
         "codex", "npm", ("@openai/codex",), "codex", preset="codex", takes="args",
@@ -258,6 +260,7 @@ CLIENTS = (
         first=("-y", "-m", "gemini-2.5-pro", "-p", FIRST),
         again=("-y", "-m", "gemini-2.5-pro", "--resume", "latest", "-p", SECOND),
         env=_gemini, settings=_gemini_settings,
+        known="True. After --resume each result of a tool is sent twice.",
     ),
     Client(
         "pi", "npm", ("@mariozechner/pi-coding-agent",), "pi", preset="pi",
@@ -286,7 +289,8 @@ CLIENTS = (
         "aider", "pypi", ("aider-chat",), "aider", preset="aider", takes="env", python="3.12",
         first=(*_AIDER, "app.py"), again=(*_AIDER, "--restore-chat-history", "app.py"),
         env=_openai, stdin=f"{FIRST}\n{SECOND}\n/add README.md\n{SECOND}\n",
-        known="It keeps its edit rules at the tail, and lists the files before the history: /add breaks.",
+        known="True. The edit rules are moved to the tail with each message, and /add changes the list of "
+        "files ahead of the conversation.",
     ),
     Client(
         "mini-swe-agent", "pypi", ("mini-swe-agent",), "mini", preset="mini-swe-agent", takes="env",
@@ -299,6 +303,7 @@ CLIENTS = (
         "mistral-vibe", "pypi", ("mistral-vibe",), "vibe", preset="mistral-vibe", python="3.12",
         first=("--auto-approve", "--trust", "-p", FIRST),
         again=("--auto-approve", "--trust", "--continue", "-p", SECOND),
+        known="True. After --continue the members of two tools' schemas come in another order.",
         settings=_vibe, env=lambda _: {"MISTRAL_API_KEY": KEY},
     ),
     Client(
@@ -313,7 +318,7 @@ CLIENTS = (
     Client(
         "agno", "pypi", ("agno", "openai", "sqlalchemy"), "python", takes="env",
         first=("{script}",), script=_AGNO, env=_openai,
-        known="add_datetime_to_context writes the time into the system message of every run.",
+        known="True. `add_datetime_to_context` writes the time into the system message of every run.",
     ),
     Client(
         "openai-agents", "pypi", ("openai-agents",), "python", takes="env",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from bench.agents.cache import units
+from bench.agents.cache import as_read, units
 from bench.agents.script import tools_of
 from bench.agents.upstream import Received
 
@@ -83,7 +83,7 @@ def _step(before: Received, now: Received) -> Step:
 
 def _units(prompt: Received) -> list[tuple[str, bytes]]:
     assert prompt.api is not None
-    body = prompt.prompt
+    body = as_read(prompt.host, prompt.prompt)
     tools = len(body.get("tools") or ())
     found = units(prompt.api, body)
     names = [f"tools[{i}]" for i in range(tools)]

@@ -122,13 +122,15 @@ class Upstream:
             self.replies += 1
             return f"bench{self.replies:015d}"
 
-    def answer(self, method: str, path: str, body: Json, api: Api | None) -> tuple[int, str, list[bytes]]:
+    def answer(
+        self, method: str, host: str, path: str, body: Json, api: Api | None
+    ) -> tuple[int, str, list[bytes]]:
         """Status, content type and pieces."""
         bare = path.partition("?")[0].rstrip("/")
         if api is not None and method == "POST":
             model = str(body.get("model") or _model_in(bare))
             with self.lock:
-                usage = self.cache.take(api, model, body)
+                usage = self.cache.take(api, model, body, host)
             stream = bool(body.get("stream")) or "stream" in bare.rpartition(":")[2].lower()
             action = next_action(api, body, str(self.project))
             kind, pieces = reply(api, model, action, usage, self.identity(), stream=stream)
@@ -188,7 +190,7 @@ class _Handler(socketserver.StreamRequestHandler):
                 return
             parsed = _json(body, named.get("content-encoding", ""))
             status, kind, pieces = (
-                upstream.answer(method, path, parsed, api)
+                upstream.answer(method, host, path, parsed, api)
                 if "upgrade" not in named
                 else (426, "text/plain", [b""])
             )
