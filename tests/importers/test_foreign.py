@@ -30,6 +30,7 @@ KINDS = {
     "openinference-anthropic.json.gz": "otel",
     "otlp-pydantic-ai.jsonl.gz": "otel",
     "otlp-openllmetry.jsonl": "otel",
+    "otlp-javascript.json.gz": "otel",
     "langfuse-spans.json": "otel",
     "langfuse-blob.jsonl": "langfuse",
     "langfuse-api.json": "langfuse",
@@ -75,7 +76,8 @@ def test_a_format_is_told_by_content(name: str, kind: str, tmp_path: Path) -> No
 AGENT = [
     "chromium.har.gz", "mitmproxy.har.gz", "mitmproxy.flow.gz", "litellm-callback.jsonl.gz", "openai-v2.json",
     "openinference-openai.json.gz", "openinference-anthropic.json.gz", "otlp-pydantic-ai.jsonl.gz",
-    "otlp-openllmetry.jsonl", "langfuse-spans.json", "langfuse-blob.jsonl", "langfuse-api.json",
+    "otlp-openllmetry.jsonl", "otlp-javascript.json.gz", "langfuse-spans.json", "langfuse-blob.jsonl",
+    "langfuse-api.json",
 ]  # fmt: skip
 
 
