@@ -21,7 +21,7 @@ from prefixguard.wire.identity import (
 _NO_SIGNATURES = frozenset({"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"})
 """What clients send in the place of a signature that they do not have: no reasoning stands behind it.
 
-Source: https://ai.google.dev/gemini-api/docs/thought-signatures; the first of them recorded, gemini-cli 0.61.0.
+Source: https://ai.google.dev/gemini-api/docs/thought-signatures; the first: recorded, gemini-cli 0.61.0.
 """
 
 
