@@ -11,6 +11,12 @@ from docs.site.assemble import ADDRESS, assemble
 from docs.site.contents import ROOT
 
 GROUP = ("sphinx", "myst_parser", "furo")
+_COMPLETED = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
+    '<aside class="toc-drawer': '<aside aria-label="This page" class="toc-drawer',
+    "<pre>": '<pre tabindex="0">',
+}
 WITHOUT_GROUP = "the group `docs` is not installed: uv run --group docs python -m docs.site"
 
 
@@ -34,4 +40,13 @@ def build(site: Path, work: Path | None = None, address: str = ADDRESS) -> int:
     options = ["-b", "html", "-W", "--keep-going", "-q", "-d", str(work / "read"), "-c", str(settings)]
     status = main([*options, str(work / "pages"), str(site)])
     shutil.copytree(work / "pages/extra", site, dirs_exist_ok=True)
+    for page in site.rglob("*.html"):
+        page.write_text(_accessible(page.read_text(encoding="utf-8")), encoding="utf-8")
     return status
+
+
+def _accessible(html: str) -> str:
+    """A page with what the theme leaves out for keyboards and screen readers."""
+    for bare, completed in _COMPLETED.items():
+        html = html.replace(bare, completed)
+    return html

@@ -13,6 +13,7 @@ release = __version__
 html_title = f"PrefixGuard {__version__}"
 html_baseurl = os.environ.get("PREFIXGUARD_DOCS_ADDRESS", ADDRESS)
 language = "en"
+smartquotes = False  # two dashes of an option stay two dashes
 
 extensions = ["myst_parser"]
 source_suffix = {".md": "markdown"}
@@ -20,6 +21,7 @@ exclude_patterns = ["extra"]
 myst_heading_anchors = 4
 
 html_theme = "furo"
+html_favicon = "static/icon.svg"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False

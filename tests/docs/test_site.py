@@ -105,5 +105,7 @@ def test_the_site_builds_without_a_warning_and_asks_nobody(tmp_path: Path) -> No
         html = page.read_text(encoding="utf-8")
         found = [match[0] for match in loaded.finditer(html) if 'rel="canonical"' not in match[0]]
         assert not found, f"{page}: {found}"
+        assert "<pre>" not in html, "code that scrolls can be reached by keyboard"
+        assert 'role="heading">' not in html, "a heading has a level"
     for style in site.rglob("*.css"):
         assert not re.search(r"(?:url\(|@import)\s*[\"']?https?:", style.read_text(encoding="utf-8")), style
