@@ -44,24 +44,30 @@ def codes(context: click.Context, parameter: click.Parameter, incomplete: str) -
 
 def cache_rules(context: click.Context, parameter: click.Parameter, incomplete: str) -> Offers:
     """Names of cache rules, for `--server`."""
-    from prefixguard.rulebook import rules_folder
-
-    return _fitting(((path.stem, "") for path in sorted(rules_folder().glob("caches/*.toml"))), incomplete)
+    return _named_by_files("caches", incomplete)
 
 
-def codes_and_caches(context: click.Context, parameter: click.Parameter, incomplete: str) -> Offers:
-    """What `prefixguard rules` takes: codes, or `caches` and then names of cache rules."""
-    if "caches" in (context.params.get("what") or ()):
+def rules(context: click.Context, parameter: click.Parameter, incomplete: str) -> Offers:
+    """What `prefixguard rules` takes: codes; or `caches`, `agents`, and then names of these."""
+    said = context.params.get("what") or ()
+    if "caches" in said:
         return cache_rules(context, parameter, incomplete)
-    return [*codes(context, parameter, incomplete), *_fitting([("caches", "how servers cache")], incomplete)]
+    if "agents" in said:
+        return _named_by_files("agents", incomplete)
+    topics = [("caches", "how servers cache"), ("agents", "how agents are brought to the proxy")]
+    return [*codes(context, parameter, incomplete), *_fitting(topics, incomplete)]
 
 
 def models(context: click.Context, parameter: click.Parameter, incomplete: str) -> Offers:
     """Names of models whose layers are known, and files."""
+    return [CompletionItem(incomplete, type=_FILES), *_named_by_files("models", incomplete)]
+
+
+def _named_by_files(folder: str, incomplete: str) -> Offers:
+    """What the files of a folder of rules are named after."""
     from prefixguard.rulebook import rules_folder
 
-    names = ((path.stem, "") for path in sorted(rules_folder().glob("models/*.toml")))
-    return [CompletionItem(incomplete, type=_FILES), *_fitting(names, incomplete)]
+    return _fitting(((path.stem, "") for path in sorted(rules_folder().glob(f"{folder}/*.toml"))), incomplete)
 
 
 def _fitting(named: Iterable[tuple[str, str]], incomplete: str) -> Offers:

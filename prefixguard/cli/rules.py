@@ -28,7 +28,7 @@ type _Format = Literal["text", "json", "markdown"]
 
 @click.command()
 @click.argument(
-    "what", nargs=-1, shell_complete=completing.codes_and_caches, metavar="[CODE|NAME]... | caches [RULE]..."
+    "what", nargs=-1, shell_complete=completing.rules, metavar="[CODE|NAME]... | caches [RULE]..."
 )
 @click.option(
     "--seen-by", type=click.Choice(["lint", "wire", "server"]), help="Only findings that this can see."

@@ -70,6 +70,7 @@ def test_cache_rules_and_models() -> None:
     assert offered("report", "--server", "open") == ["openai-5.6", "openai", "openrouter"]
     assert offered("rules", "ca") == ["caches"]
     assert offered("rules", "caches", "vl") == ["vllm"]
+    assert offered("rules", "agents", "cod") == ["codex"]
     assert "smollm2-135m" in offered("kv", "smol")
 
 
