@@ -55,6 +55,16 @@ def _speaks_of_models(source: bytes, own: tuple[bytes, ...]) -> bool:
     return b"messages" in low or b"agent(" in low or b"prompt" in low
 
 
+def _is_built(source: bytes) -> bool:
+    """Whether JavaScript was made by a bundler or a minifier: no prompt was ever written in it."""
+    size = len(source)
+    return size > _BUNDLE or (size > _SMALL and size > _DENSE * (source.count(b"\n") + 1))
+
+
+_BUNDLE, _SMALL, _DENSE = 1_000_000, 20_000, 500
+"""Bytes from which a file is a bundle; and from which lines that are this long on average mean a minifier."""
+
+
 def discover(paths: Iterable[Path], exclude: Iterable[re.Pattern[str]] = ()) -> list[Path]:
     """All source files under the given files and folders, in order, each once.
 
@@ -132,7 +142,8 @@ class SourceFile:
     def may_matter(self) -> bool:
         """Whether the file can hold a sink at all, judged by words."""
         if self._matters is None:
-            self._matters = _speaks_of_models(self.source, self.own)
+            built = self.family == "typescript" and _is_built(self.source)
+            self._matters = not built and _speaks_of_models(self.source, self.own)
         return self._matters
 
     @property

@@ -298,6 +298,19 @@ def test_a_path_that_does_not_exist_is_said(tmp_path: Path) -> None:
         run(tmp_path / "nothing")
 
 
+def test_built_javascript_is_not_read(tmp_path: Path) -> None:
+    call = (
+        'import { generateText } from "ai";'
+        "export const turn = (model, messages) =>"
+        " generateText({ model, messages, system: `It is ${Date.now()}` });"
+    )
+    (tmp_path / "written.js").write_text(call)
+    (tmp_path / "minified.js").write_text(call * 200)
+    (tmp_path / "bundled.js").write_text(call + "\n// filler" * 100_000)
+    assert {finding.file for finding in run(tmp_path).findings} == {2}
+    assert run(tmp_path).project.files[2].path.name == "written.js"
+
+
 def test_what_the_linter_stumbles_over_hides_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
