@@ -8,7 +8,8 @@ seven digits. Nothing of these repositories is part of this project. A break is
 found when a finding, or a step of one of its ways, stands within two lines of
 it. A finding at warning or above counts for precision: right when a labelled
 break is found by it, or when it was judged right by reading (`--judged`, one
-verdict and its reason per finding), wrong otherwise. `--list` prints what is
+verdict and its reason per finding), wrong otherwise. Places that were read and
+found fine are counted too, with what stands on them. `--list` prints what is
 missed, what is not right, or both (`missed`, `warnings`, `all`).
 """
 
@@ -81,6 +82,11 @@ class Score:
         judged = right + self.states["wrong"]
         share = right / max(1, judged)
         print(f"precision at warning and above: {right}/{judged} = {share:.2f}, {open_} unjudged")
+        fine = self.states["fine"]
+        print(
+            f"places that are fine: {fine}, with a remark {self.states['remarked']}, "
+            f"with a warning {self.states['warned']}"
+        )
         speed = self.rows / max(self.seconds, 1e-9)
         print(f"{self.rows} lines in {self.seconds:.1f} s = {speed:.0f} lines/s")
 
@@ -168,6 +174,12 @@ def _precision(
     *,
     told: bool,
 ) -> None:
+    for place in group:
+        if place.label == "ok":
+            there = [finding.severity for finding, where in spots if place.near(where[0])]
+            score.states["fine"] += 1
+            score.states["remarked"] += bool(there)
+            score.states["warned"] += any(severity != "info" for severity in there)
     for finding, where in spots:
         if finding.severity == "info":
             continue
