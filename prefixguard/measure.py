@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from prefixguard.caches.blocks import Blocks
 from prefixguard.caches.model import CacheModel, Readable, Request
+from prefixguard.caches.radix import Radix
 from prefixguard.caches.rule import CacheRule
 from prefixguard.caches.slots import Slots
 from prefixguard.divergence import Parting, rebilled, token_offset
@@ -111,7 +112,7 @@ def by_ids(
     parent_ids: array[int] | None,
     segments: Numbers,
     rule: CacheRule,
-    slots: Slots | Blocks,
+    slots: Slots | Blocks | Radix,
     earlier: Layout | None,
 ) -> Numbers:
     """Counted on the ids that the server evaluated; re-billed tokens are scaled to them."""

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from prefixguard.caches.blocks import Blocks
+from prefixguard.caches.radix import Radix
+from prefixguard.caches.rule import CacheRule
 from prefixguard.caches.slots import Slots
 from prefixguard.causes.setup import switched_off
 from prefixguard.divergence import part
@@ -28,7 +30,7 @@ class Meter:
         self._recall = recall
         self._template = template
         self._timeline = Timeline()
-        self._slots: dict[str, Slots | Blocks] = {}
+        self._slots: dict[str, Slots | Blocks | Radix] = {}
 
     def numbers(self, step: Step) -> Numbers:
         """Counted on the server's ids, else on the template's text, else segment by segment."""
@@ -68,10 +70,10 @@ class Meter:
             return replace(numbers, readable=replace(numbers.readable, low=0, high=0))
         return numbers
 
-    def _slots_of(self, seen: Seen) -> Slots | Blocks:
+    def _slots_of(self, seen: Seen) -> Slots | Blocks | Radix:
         rule = seen.rule
         if seen.domain not in self._slots:
-            self._slots[seen.domain] = Blocks(rule.grain) if rule.grain > 1 else Slots(rule.slots or 1)
+            self._slots[seen.domain] = _cache_of(rule)
         return self._slots[seen.domain]
 
     def _by_template(self, template: ChatTemplate, step: Step, fallback: Numbers) -> Numbers:
@@ -123,3 +125,10 @@ class Meter:
                 slots.observe(seen.node.index, seen.ids.prompt, seen.ids.reply, generated)
             else:
                 slots.observe(seen.node.index, seen.ids.prompt, seen.ids.reply)
+
+
+def _cache_of(rule: CacheRule) -> Slots | Blocks | Radix:
+    """What follows token ids under a rule: whole blocks, one tree of everything, or slots."""
+    if rule.grain > 1:
+        return Blocks(rule.grain)
+    return Slots(rule.slots or 1) if rule.slotted else Radix()

@@ -5,6 +5,7 @@ Pure: what a server says of itself in, remarks out. `engines` asks the server.
 
 from prefixguard.checkup.llamacpp import LlamaCppState, examine_llamacpp
 from prefixguard.checkup.remark import Checkup, Remark, Severity
+from prefixguard.checkup.sglang import SglangState, examine_sglang
 from prefixguard.checkup.vllm import VllmState, examine_vllm
 
 __all__ = [
@@ -12,7 +13,9 @@ __all__ = [
     "LlamaCppState",
     "Remark",
     "Severity",
+    "SglangState",
     "VllmState",
     "examine_llamacpp",
+    "examine_sglang",
     "examine_vllm",
 ]

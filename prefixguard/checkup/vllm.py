@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from prefixguard.checkup.pool import block_size, keeps_less, kept_in, pressure, room
 from prefixguard.checkup.remark import Remark, hit_rate
 from prefixguard.kv import Model
-
-_CROWDED = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +65,11 @@ def _retention(state: VllmState) -> Iterator[Remark]:
     if state.retention != "0":
         return
     figure = 'cache_config_info: prefix_cache_retention_interval="0"'
-    kinds = {cache.kind for cache in state.shape.caches} if state.shape is not None else None
-    if kinds is not None and not kinds & {"sliding", "chunked", "linear"}:
+    less = keeps_less(state.shape)
+    if less is False:
         yield Remark("ok", "retention", "every layer keeps the whole prompt: reuse at any place", figure)
         return
-    known = kinds is not None
+    known = less is not None
     yield Remark(
         "advice" if known else "unknown", "retention",
         ("this model has" if known else "if this model has")
@@ -85,67 +84,24 @@ def _retention(state: VllmState) -> Iterator[Remark]:
 
 def _blocks(state: VllmState) -> Iterator[Remark]:
     figure = f'cache_config_info: block_size="{state.block}"'
-    if not state.prompts or state.prompt_tokens is None:
-        yield Remark("unknown", "block-size", "no prompt has come yet to compare the block size with", figure)
-        return
-    mean = state.prompt_tokens / state.prompts
-    lost = state.block / 2
-    figure += f", {mean:,.0f} tokens in a prompt on average"
-    if mean <= state.block:
-        yield Remark(
-            "problem", "block-size", "a prompt of average length fills no block, and is never read", figure,
-            "start with a smaller --block-size, where the backend allows it",
-        )  # fmt: skip
-    elif lost > 0.05 * mean:
-        yield Remark(
-            "advice", "block-size",
-            f"rounding to blocks loses about {lost:,.0f} tokens a request, {lost / mean:.0%} of a prompt",
-            figure,
-            "start with a smaller --block-size, where the backend allows it",
-        )  # fmt: skip
-    else:
-        yield Remark(
-            "ok",
-            "block-size",
-            f"rounding to blocks loses {lost / mean:.1%} of a prompt of average length",
-            figure,
-        )
+    yield block_size(state.block, state.prompts, state.prompt_tokens, figure, "--block-size")
 
 
 def _memory(state: VllmState) -> Iterator[Remark]:
     if state.blocks is not None and state.longest:
-        tokens = (state.blocks - 1) * state.block
-        fits = tokens / state.longest
         figure = f"num_gpu_blocks={state.blocks}, block_size={state.block}, max_model_len={state.longest}"
-        said = f"the cache holds {tokens:,} tokens: {fits:,.1f} sequences of the longest kind"
-        if fits < 2:
-            yield Remark(
-                "advice", "memory", said + "; a second session pushes the first one out", figure,
-                "raise --gpu-memory-utilization, use --kv-cache-dtype fp8, or lower --max-model-len",
-            )  # fmt: skip
-        else:
-            yield Remark("ok", "memory", said, figure)
-    if state.preemptions:
-        yield Remark(
-            "problem", "preemptions", f"{state.preemptions:,.0f} requests were put off and evaluated again",
-            f"vllm:num_preemptions_total = {state.preemptions:g}",
-            "lower --max-num-seqs, or give the cache more memory",
-        )  # fmt: skip
-    if state.usage is not None and state.usage > _CROWDED:
-        yield Remark(
-            "advice", "crowded", f"{state.usage:.0%} of all blocks are in use by running requests",
-            f"vllm:kv_cache_usage_perc = {state.usage:g}", "waiting sessions lose their blocks now",
-        )  # fmt: skip
+        todo = "raise --gpu-memory-utilization, use --kv-cache-dtype fp8, or lower --max-model-len"
+        yield room((state.blocks - 1) * state.block, state.longest, figure, todo)
+    yield from pressure(
+        state.preemptions, "vllm:num_preemptions_total", state.usage, "vllm:kv_cache_usage_perc",
+        "lower --max-num-seqs, or give the cache more memory",
+    )  # fmt: skip
 
 
 def _format(state: VllmState) -> Iterator[Remark]:
-    if state.kv_dtype in ("auto", "bfloat16", "float16"):
-        twice = f": fp8 would hold {2 * (state.blocks - 1) * state.block:,} tokens" if state.blocks else ""
-        yield Remark(
-            "advice", "kv-dtype", f"keys and values are kept in 16 bits or more{twice}",
-            f'cache_config_info: cache_dtype="{state.kv_dtype}"',
-            "try --kv-cache-dtype fp8 if sessions are pushed out, and check the answers",
-        )  # fmt: skip
+    tokens = (state.blocks - 1) * state.block if state.blocks else None
+    figure = f'cache_config_info: cache_dtype="{state.kv_dtype}"'
+    yield from kept_in(state.kv_dtype, tokens, figure, "--kv-cache-dtype fp8")
 
 
 def _prefill(state: VllmState) -> Iterator[Remark]:

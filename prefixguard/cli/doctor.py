@@ -9,7 +9,7 @@ from prefixguard.reports.text import console
 
 
 @click.command()
-@click.option("--server", required=True, metavar="URL", help="A running llama.cpp or vLLM server.")
+@click.option("--server", required=True, metavar="URL", help="A running llama.cpp, vLLM or SGLang server.")
 @click.option("--key", envvar="PREFIXGUARD_SERVER_KEY", metavar="KEY", help="The server's API key.")
 @click.option("--model", metavar="PATH|NAME", help="A model file or name: which layers the model has.")
 @click.option("--probe", is_flag=True, help="Evaluate a few short prompts, which take a slot of llama.cpp.")

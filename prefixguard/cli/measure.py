@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("source", shell_complete=completing.sources)
 @click.argument("server_options", nargs=-1, type=click.UNPROCESSED)
-@click.option("--server", metavar="URL", help="A running llama.cpp or vLLM server.")
+@click.option("--server", metavar="URL", help="A running llama.cpp, vLLM or SGLang server.")
 @click.option(
     "--launch", type=click.Choice(["llama.cpp", "vllm"]), help="Start a server for the measurement."
 )

@@ -44,13 +44,17 @@ def attach(url: str, *, key: str | None = None, timeout: float = 10.0) -> Engine
     """
     from prefixguard.engines.client import JsonClient
     from prefixguard.engines.llamacpp import LlamaCpp
+    from prefixguard.engines.sglang import Sglang, server_info
     from prefixguard.engines.vllm import Vllm, is_vllm
 
     try:
         return LlamaCpp(url, key=key, timeout=timeout)
     except ServerError:
-        if is_vllm(JsonClient(url, key=key, timeout=timeout)):
+        client = JsonClient(url, key=key, timeout=timeout)
+        if is_vllm(client):
             return Vllm(url, key=key, timeout=timeout)
+        if server_info(client) is not None:
+            return Sglang(url, key=key, timeout=timeout)
         raise
 
 

@@ -8,11 +8,20 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from prefixguard.checkup import Checkup, LlamaCppState, VllmState, examine_llamacpp, examine_vllm
+from prefixguard.checkup import (
+    Checkup,
+    LlamaCppState,
+    SglangState,
+    VllmState,
+    examine_llamacpp,
+    examine_sglang,
+    examine_vllm,
+)
 from prefixguard.engines import attach
 from prefixguard.engines.client import JsonClient
 from prefixguard.engines.llamacpp import LlamaCpp
 from prefixguard.engines.metrics import Metrics
+from prefixguard.engines.sglang import Sglang
 from prefixguard.engines.vllm import Vllm
 from prefixguard.errors import InputError, ServerError
 from prefixguard.kv import Formats, FormatTable, Model
@@ -42,6 +51,10 @@ def check_up(
     if isinstance(engine, Vllm):
         shape = _shape(model, engine.model, rules)
         remarks = examine_vllm(_vllm(engine, client, shape, probe))
+        return Checkup(engine.kind, engine.version, engine.url, engine.model, remarks)
+    if isinstance(engine, Sglang):
+        shape = _shape(model, str(engine.info.get("model_path") or engine.model), rules)
+        remarks = examine_sglang(_sglang(engine, shape))
         return Checkup(engine.kind, engine.version, engine.url, engine.model, remarks)
     raise ServerError(f"{engine.url}: nothing is known of {engine.kind} servers")
 
@@ -183,3 +196,33 @@ def _chunked(client: JsonClient) -> bool | None:
         return None
     found = re.search(r"enable_chunked_prefill\W+(True|False|true|false)", told)
     return found[1].lower() == "true" if found else None
+
+
+# SGLang --------------------------------------------------------------------------------------------
+
+
+def _sglang(engine: Sglang, shape: Model | None) -> SglangState:
+    try:
+        metrics = engine.metrics()
+    except ServerError:
+        metrics = Metrics("")
+    info = engine.info
+    chunk, host = info.get("chunked_prefill_size"), info.get("enable_hierarchical_cache")
+    return SglangState(
+        page=engine.page,
+        caching=engine.caching,
+        reports=engine.reports,
+        tokens=engine.tokens,
+        longest=engine.longest,
+        kv_dtype=str(info.get("kv_cache_dtype") or ""),
+        policy=str(info.get("radix_eviction_policy") or ""),
+        chunk=chunk if isinstance(chunk, int) else None,
+        host=host if isinstance(host, bool) else None,
+        metrics=bool(metrics.rows),
+        prompts=metrics.sum("sglang:num_requests_total"),
+        prompt_tokens=metrics.sum("sglang:prompt_tokens_total"),
+        cached=metrics.sum("sglang:cached_tokens_total"),
+        usage=metrics.sum("sglang:token_usage"),
+        retracted=metrics.sum("sglang:num_retracted_reqs"),
+        shape=shape,
+    )

@@ -62,7 +62,7 @@ class KvEvents:
                 self._socket.connect(endpoint.replace("*", host).replace("[::]", host))
             elif endpoint.startswith("ipc://"):
                 self._socket.connect(endpoint)
-            elif is_loopback(urllib.parse.urlsplit(endpoint).hostname or ""):
+            elif "://" not in endpoint or is_loopback(urllib.parse.urlsplit(endpoint).hostname or ""):
                 self._socket.bind(endpoint)
             else:
                 raise ServerError(

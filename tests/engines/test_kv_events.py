@@ -72,6 +72,8 @@ def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
         KvEvents("tcp://*:9")
     with pytest.raises(ServerError, match="cannot be heard"):
         KvEvents("no endpoint")
+    with pytest.raises(ServerError, match="this machine alone"):
+        KvEvents("tcp://192.0.2.7:5557")
 
 
 def test_an_answer_is_not_waited_for_longer_than_its_events_take(publisher: zmq.Socket[bytes]) -> None:

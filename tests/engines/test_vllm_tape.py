@@ -20,7 +20,7 @@ import pytest
 import zmq
 
 from prefixguard.engines import attach
-from prefixguard.engines.replay import bench_for, benches, measure
+from prefixguard.engines.replay import bench_for, measure, salted
 from prefixguard.trial import Trial
 from tests.oracle.sessions import SESSIONS
 from tests.oracle.tape import key
@@ -97,7 +97,7 @@ def playing(tape: list[dict[str, Any]], *, publishes: bool = True) -> Iterator[P
 def played(name: str, monkeypatch: pytest.MonkeyPatch, *, publishes: bool = True) -> Trial:
     tape = TAPE["sessions"][name]
     salt = next(row["salt"] for row in tape if row["salt"])
-    monkeypatch.setattr(benches.secrets, "token_hex", lambda _: salt.removeprefix("prefixguard-"))
+    monkeypatch.setattr(salted.secrets, "token_hex", lambda _: salt.removeprefix("prefixguard-"))
     with playing(tape, publishes=publishes) as server:
         return measure(SESSIONS[name], bench_for(attach(server.url)))
 
