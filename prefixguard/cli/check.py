@@ -17,6 +17,7 @@ from prefixguard.configuration import CheckSettings
 from prefixguard.errors import InputError
 from prefixguard.gate import Input, Known, Policy, Verdict, judge, to_known
 from prefixguard.importers.sources import line_numbers, logs_in
+from prefixguard.reports import figures
 from prefixguard.reports.verdict import FORMATS, Rows, written
 from prefixguard.rulebook import Rulebook
 from prefixguard.store import LAST
@@ -122,6 +123,7 @@ def command(
     given = Policy(0, max_rebilled_tokens, min_hit_rate, max_avoidable_usd, select, ignore)
     policy = _policy(given, max_breaks, settings.check)
     inputs, rows = _inputs(names, reading, rulebook)
+    _must_be_seen(inputs, policy)
     known = _known(baseline, settings.check, write_baseline)
     verdict = judge(inputs, policy, known)
     if write_baseline is not None:
@@ -169,6 +171,17 @@ def _inputs(names: tuple[str, ...], reading: Reading, rulebook: Rulebook) -> tup
         if Path(one).is_file():
             rows[one] = line_numbers(Path(one))
     return inputs, rows
+
+
+def _must_be_seen(inputs: list[Input], policy: Policy) -> None:
+    """A policy about breaks cannot hold, nor fail, where no prompt was seen. Raises InputError."""
+    for one in inputs:
+        sessions = one.analysis.sessions
+        if policy.min_hit_rate is None and sessions and all(figures.is_unseen(each) for each in sessions):
+            raise InputError(
+                f"{one.name}: the record holds figures, no prompts, so that nobody can say whether a prefix "
+                "broke; hold it to a hit rate, with --min-hit-rate"
+            )
 
 
 def _known(baseline: Path | None, settings: CheckSettings, write_to: Path | None) -> Counter[Known] | None:

@@ -11,6 +11,7 @@ from prefixguard.caches.choose import cache_rules
 from prefixguard.cli import completing
 from prefixguard.cli.sources import Place, Reading, analysed, place, reading_options
 from prefixguard.errors import InputError
+from prefixguard.partial import PROMPT, unseen
 from prefixguard.prompt import Prompt
 from prefixguard.reports.comparison import comparison_to_dict, merged
 from prefixguard.reports.json import encode
@@ -90,6 +91,10 @@ def _prompt(where: Place, reading: Reading, rulebook: Rulebook) -> Prompt:
     if number >= len(exchanges):
         have = f"its turns are 0 to {len(exchanges) - 1}" if exchanges else "it holds no turns"
         raise InputError(f"{where.source}: there is no turn {number}; {have}")
+    if PROMPT in unseen(exchanges[number].headers):
+        raise InputError(
+            f"{where.source}: turn {number} cannot be compared: the record holds no prompt of it"
+        )
     keyed = {name for rule in cache_rules(rulebook) for names in rule.levels.values() for name in names}
     try:
         return Decoder({"*": tuple(sorted(keyed))}).prompt(exchanges[number])

@@ -83,11 +83,12 @@ def _request(
 ) -> tuple[dict[str, Any], dict[str, str], tuple[str, ...]]:
     """(body, headers, what is missing)."""
     asked = _json(payload.get("proxy_server_request"))
-    body: dict[str, Any] = {"model": payload.get("model")}
+    model = _model(payload)
+    body: dict[str, Any] = {"model": model}
     headers: dict[str, str] = {}
     prompt = _json(payload.get("messages"))
     if isinstance(asked, dict) and any(name in asked for name in _PROMPTS.values()):
-        body = {**asked, "model": payload.get("model") or asked.get("model")}
+        body = {**asked, "model": model or asked.get("model")}
         prompt = body.get(_PROMPTS[kind])
     else:
         parameters = _json(payload.get("model_parameters"))
@@ -104,6 +105,12 @@ def _request(
     if missing:
         return {"model": body["model"]}, headers, ("prompt",)
     return body, headers, rule.lost
+
+
+def _model(payload: Mapping[str, Any]) -> str | None:
+    """The model as the provider knows it, without the provider that LiteLLM may put in front."""
+    model, provider = _text(payload.get("model")), _text(payload.get("custom_llm_provider"))
+    return model.removeprefix(f"{provider}/") if model and provider else model
 
 
 def _response(payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -77,7 +77,15 @@ def logs_in(path: Path) -> list[Path]:
 
 
 def line_numbers(log: Path) -> list[int]:
-    """The line of each exchange in a log, from 1; [] for a compressed one, whose lines nobody opens."""
+    """The line of each exchange in a log, from 1; [] for another tool's file, or a compressed one."""
+    from prefixguard.importers.foreign import OWN, format_of
+
+    try:
+        rule = format_of(log)
+    except InputError:
+        return []
+    if rule is not None and rule.name != OWN:
+        return []
     try:
         with log.open("rb") as stream:
             if stream.peek(1)[:1] not in (b"{", b" ", b"\t", b"\r", b"\n", b"\xef"):

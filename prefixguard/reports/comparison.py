@@ -52,7 +52,7 @@ def compare_sessions(before: Session, after: Session) -> list[Measure]:
 
     return [
         measure("turns", "turns", None, lambda s: s.totals.turns, _count),
-        measure("breaks", "breaks", True, lambda s: s.totals.breaks - s.totals.breaks_deliberate, _count),
+        measure("breaks", "breaks", True, _breaks, _count),
         measure("breaks_deliberate", "decisions", None, lambda s: s.totals.breaks_deliberate, _count),
         measure("misses", "misses without a change", True, misses, _count),
         measure("hit_rate", "read from the cache", False, lambda s: s.totals.hit_rate, _share),
@@ -65,6 +65,13 @@ def compare_sessions(before: Session, after: Session) -> list[Measure]:
         measure("cost", "cost", True, lambda s: s.totals.cost.actual, _money),
         measure("cost_avoidable", "avoidable cost", True, lambda s: s.totals.cost.avoidable, _money),
     ]
+
+
+def _breaks(session: Session) -> int | None:
+    """Breaks that nobody decided on; unknown where no prompt was seen."""
+    if figures.is_unseen(session):
+        return None
+    return session.totals.breaks - session.totals.breaks_deliberate
 
 
 def merged(name: str, sessions: Sequence[Session]) -> Session:

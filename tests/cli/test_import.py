@@ -84,7 +84,7 @@ def test_damaged_entries_end_with_1_and_damaged_files_with_2(tmp_path: Path) -> 
         assert "\n" not in str(result.exception)
 
 
-@pytest.mark.parametrize("command", ["analyze", "report", "show", "check", "simulate"])
+@pytest.mark.parametrize("command", ["analyze", "report", "show", "check", "simulate", "export"])
 def test_reading_commands_take_a_file_in_place_of_a_log(command: str) -> None:
     name = FIXTURES / "otlp-openllmetry.jsonl"
     result = run(command, name, *(["--tokens", "100000"] if command == "simulate" else []))
@@ -108,6 +108,25 @@ def test_the_report_says_what_was_not_seen() -> None:
     assert "? avoidable" in text
     text = " ".join(run("report", FIXTURES / "openai-v2.json").stdout.split())
     assert "Not in the record, so not judged: parameters, tools." in text
+
+
+def test_a_policy_about_breaks_is_not_judged_by_figures() -> None:
+    name = FIXTURES / "claude-code.jsonl.gz"
+    refused = run("check", name)
+    assert isinstance(refused.exception, InputError)
+    assert "hold it to a hit rate, with --min-hit-rate" in str(refused.exception)
+    assert run("check", name, "--min-hit-rate", "0.9").exit_code == 0
+    assert run("check", name, "--min-hit-rate", "0.99").exit_code == 1
+
+
+def test_turns_that_nobody_saw_are_not_called_the_same() -> None:
+    name = FIXTURES / "claude-code.jsonl.gz"
+    result = run("diff", f"{name}:1", f"{name}:2")
+    assert isinstance(result.exception, InputError)
+    assert "the record holds no prompt of it" in str(result.exception)
+    table = run("diff", name, FIXTURES / "codex-rollout.jsonl").stdout
+    assert not [line for line in table.splitlines() if line.startswith("breaks")]
+    assert "what it continues was not recorded" in " ".join(run("show", name, "22").stdout.split())
 
 
 def test_every_format_of_the_rules_can_be_read() -> None:

@@ -103,6 +103,16 @@ def test_a_trace_id_that_litellm_made_up_names_no_session(ids: dict[str, Any], s
     assert capture.headers.get("x-prefixguard-session") == session
 
 
+def test_a_model_is_called_as_the_provider_calls_it() -> None:
+    for model, provider, called in (
+        ("openai/gpt-4.1", "openai", "gpt-4.1"), ("gpt-4.1", "openai", "gpt-4.1"),
+        ("openrouter/anthropic/claude-x", "openrouter", "anthropic/claude-x"), ("a/b", None, "a/b"),
+    ):  # fmt: skip
+        capture, _ = taken(changed(model=model, custom_llm_provider=provider))
+        assert capture is not None
+        assert json.loads(capture.body)["model"] == called
+
+
 def test_failures_have_the_status_that_was_told() -> None:
     statuses = [
         capture.status for payload in payloads() if (capture := taken(payload)[0]) is not None

@@ -93,7 +93,10 @@ def headline(turn: Turn) -> tuple[str, list[str]]:
         word = "miss of what an append reads" if "prompt" in turn.unseen else "miss without a change"
     else:
         word = "no prompt in the record" if "prompt" in turn.unseen else "no break"
-    about = [SHAPES[turn.shape].format("?" if turn.parent is None else turn.parent), turn.api]
+    shape = SHAPES[turn.shape].format("?" if turn.parent is None else turn.parent)
+    if figures.shape(turn) == figures.UNKNOWN:
+        shape = "what it continues was not recorded"
+    about = [shape, turn.api]
     about.append(one_line(turn.model) if turn.model else "model ?")
     if turn.upstream:
         about.append(one_line(turn.upstream))
