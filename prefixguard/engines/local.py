@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from prefixguard.engines.binaries import Candidate, candidates
 from prefixguard.engines.client import JsonClient
+from prefixguard.engines.launched import Launched, free_port
 from prefixguard.engines.llamacpp import LlamaCpp
 from prefixguard.engines.process import ServerProcess, wait_until
 from prefixguard.errors import ServerError
@@ -22,34 +20,18 @@ _MOST_THREADS = 8
 """More do not make a small model faster, and wait for each other."""
 
 
-class LaunchedServer:
-    """A server of our own. Use it as a context manager, or call `close`.
+class LaunchedServer(Launched[LlamaCpp]):
+    """A llama.cpp server of our own.
 
-    engine: the server, attached. program: which program serves. skipped: what
-    was tried first and why it did not run. log: the server's output.
+    program: which program serves. skipped: what was tried first and why it did not run.
     """
 
     def __init__(
         self, engine: LlamaCpp, process: ServerProcess, program: str, skipped: tuple[str, ...]
     ) -> None:
-        self.engine = engine
-        self.url = engine.url
+        super().__init__(engine, process)
         self.program = program
         self.skipped = skipped
-        self.log = process.log
-        self._process = process
-
-    def close(self) -> None:
-        """Ends the server. Safe to call twice."""
-        self._process.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def launch(
@@ -131,14 +113,6 @@ def _processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def free_port() -> int:
-    """A port that nobody listens on now; should another process take it first, `_start` tries again."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _healthy(client: JsonClient) -> bool:

@@ -7,36 +7,16 @@ import shutil
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from prefixguard.engines.client import JsonClient
-from prefixguard.engines.local import free_port
+from prefixguard.engines.launched import Launched, free_port
 from prefixguard.engines.process import ServerProcess, wait_until
 from prefixguard.engines.vllm import Vllm
 from prefixguard.errors import ServerError
 
 
-class LaunchedVllm:
-    """A vLLM server of our own. Use it as a context manager, or call `close`."""
-
-    def __init__(self, engine: Vllm, process: ServerProcess) -> None:
-        self.engine = engine
-        self.url = engine.url
-        self.log = process.log
-        self._process = process
-
-    def close(self) -> None:
-        """Ends the server and its workers. Safe to call twice."""
-        self._process.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
-        self.close()
+class LaunchedVllm(Launched[Vllm]):
+    """A vLLM server of our own, with its workers."""
 
 
 def launch_vllm(
