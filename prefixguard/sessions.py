@@ -18,10 +18,13 @@ import msgspec
 from prefixguard.errors import RuleError
 from prefixguard.exchange import SessionKey
 from prefixguard.rulebook import Dated, read_table, rules_folder
+from prefixguard.surrogates import lenient
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+_members = lenient(msgspec.json.Decoder(dict[str, msgspec.Raw]).decode)
+_value = lenient(msgspec.json.Decoder().decode)
 FILE = "session-keys.toml"
 _MAX_VALUE = 512
 """Longer values are no session names; they would only bloat the index."""
@@ -90,7 +93,7 @@ def body_fields(body: bytes, rules: SessionKeyRules | None = None) -> dict[str, 
     is not a JSON object.
     """
     try:
-        members = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        members = _members(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
     return named_fields(members, rules)
@@ -105,7 +108,7 @@ def named_fields(
         top = rule.name.partition(".")[0]
         if rule.place == "body" and top in members:
             try:
-                found[top] = msgspec.json.decode(members[top])
+                found[top] = _value(members[top])
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
     return found

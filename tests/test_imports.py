@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent / "prefixguard"
 
 # From the ground up. What stands on one floor does not know of its neighbours.
 CORE: tuple[tuple[str, ...], ...] = (
-    ("errors", "finding", "prompt", "exchange", "working_set"),
+    ("errors", "finding", "prompt", "exchange", "surrogates", "working_set"),
     ("rulebook", "callsite", "turn"),
     ("sessions", "secrets", "rendering", "wire"),
     ("tokens", "costs"),

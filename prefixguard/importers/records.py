@@ -19,6 +19,7 @@ import zstandard
 
 from prefixguard.errors import InputError
 from prefixguard.importers.told import Told
+from prefixguard.surrogates import lenient
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _MARK = b"\xef\xbb\xbf"
@@ -26,8 +27,8 @@ _MOST_LINES = 200_000
 """Lines that one record may be printed over."""
 
 _decode = msgspec.json.Decoder().decode
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_items = msgspec.json.Decoder(list[msgspec.Raw])
+_members = lenient(msgspec.json.Decoder(dict[str, msgspec.Raw]).decode)
+_items = lenient(msgspec.json.Decoder(list[msgspec.Raw]).decode)
 
 
 @contextmanager
@@ -130,8 +131,8 @@ def elements(whole: bytes, names: tuple[str, ...], told: Told) -> Iterator[msgsp
     try:
         inner: Any = whole
         for name in names:
-            inner = _members.decode(inner)[name]
-        found = _items.decode(inner)
+            inner = _members(inner)[name]
+        found = _items(inner)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError) as error:
         yield from _salvaged(whole, names[-1] if names else "", told, error)
         return

@@ -22,6 +22,7 @@ from prefixguard.exchange import Capture, SessionKey
 from prefixguard.rulebook import Dated, read_table, rules_folder
 from prefixguard.secrets import SecretRules, mask_headers, mask_path, mask_values
 from prefixguard.store import encodings
+from prefixguard.surrogates import paired
 from prefixguard.wire.streams import assemble
 
 if TYPE_CHECKING:
@@ -163,6 +164,10 @@ class Recording:
         try:
             msgspec.json.decode(body, type=msgspec.Raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            mended = paired(body)
+            if mended != body:  # half of a surrogate pair
+                cut = self._cut_down(mended)
+                return body if cut == mended else cut
             text = body.decode("utf-8", "surrogateescape")
             return replace(text).encode("utf-8", "surrogateescape")
         if self._known_bytes > _REMEMBERED:

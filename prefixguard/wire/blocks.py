@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 
 from prefixguard.prompt import Mark, Parameter
+from prefixguard.surrogates import lenient
 
-_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_array = msgspec.json.Decoder(list[msgspec.Raw])
-_any = msgspec.json.Decoder()
+_fields = lenient(msgspec.json.Decoder(dict[str, msgspec.Raw]).decode)
+_array = lenient(msgspec.json.Decoder(list[msgspec.Raw]).decode)
+_any = lenient(msgspec.json.Decoder().decode)
 _encode = msgspec.json.encode
 
 
@@ -21,7 +22,7 @@ class Body:
 
     def __init__(self, raw: bytes) -> None:
         """Raises msgspec.DecodeError when `raw` is not a JSON object."""
-        self.fields: dict[str, msgspec.Raw] = _fields.decode(raw)
+        self.fields: dict[str, msgspec.Raw] = _fields(raw)
 
     @classmethod
     def of(cls, fields: dict[str, msgspec.Raw]) -> Body:
@@ -33,7 +34,7 @@ class Body:
     def get(self, name: str) -> Any:
         """The field's value, or None when it is absent or malformed."""
         raw = self.fields.get(name)
-        return None if raw is None else _any.decode(raw)
+        return None if raw is None else _any(raw)
 
     def text(self, name: str) -> str | None:
         """The field's value when it is a string."""
@@ -45,7 +46,7 @@ class Body:
         raw = self.fields.get(name)
         if raw is None or bytes(memoryview(raw)[:1]) != b"[":
             return None
-        return _array.decode(raw)
+        return _array(raw)
 
     def parameters(self, names: tuple[str, ...]) -> tuple[Parameter, ...]:
         """The named parameters that are present and not null, as they were sent.
@@ -67,7 +68,7 @@ class Body:
 
 def decode(raw: msgspec.Raw | bytes) -> Any:
     """A JSON value as plain Python objects."""
-    return _any.decode(raw)
+    return _any(raw)
 
 
 def mark_of(block: Any) -> Mark | None:

@@ -14,6 +14,7 @@ import msgspec
 from xxhash import xxh3_128, xxh3_128_digest
 
 from prefixguard.prompt import Prompt, Segment
+from prefixguard.surrogates import lenient
 from prefixguard.wire.blocks import Body
 
 type _Entry = tuple[str, Segment]
@@ -25,7 +26,7 @@ _WRITTEN = b'"\\u0000"'
 _TAIL = 32
 # The last element may carry a breakpoint that moves on with the next turn, and so may the last but two.
 _BEHIND = (0, 1, 3)
-_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_fields = lenient(msgspec.json.Decoder(dict[str, msgspec.Raw]).decode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ def _read_on(raw: bytes, told: Told, place: Place) -> Resumed | None:
     if _WRITTEN in rest:
         return None
     try:
-        fields = _fields.decode(b"{" + _WRITTEN + b":[" + rest)
+        fields = _fields(b"{" + _WRITTEN + b":[" + rest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     history = fields.pop(_REST)

@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from prefixguard.wire.blocks import decode
+
 _STRING = 7
 _FIXED = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 
@@ -31,7 +33,7 @@ def events(body: bytes) -> Iterator[dict[str, Any]]:
         if not name:
             continue
         try:
-            value = msgspec.json.decode(payload)
+            value = decode(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
         if isinstance(value, dict):

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from prefixguard.exchange import Exchange
+from prefixguard.wire.blocks import decode
 from prefixguard.wire.decoder import Reading
 from prefixguard.wire.usage import DecodedUsage, decode_usage
 
@@ -28,7 +29,7 @@ def fields_of(value: Any) -> dict[str, Any]:
 
 def _plain(raw: bytes | None) -> dict[str, Any]:
     try:
-        return fields_of(msgspec.json.decode(raw)) if raw is not None else {}
+        return fields_of(decode(raw)) if raw is not None else {}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
 

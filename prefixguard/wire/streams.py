@@ -12,11 +12,12 @@ from typing import Any
 
 import msgspec
 
+from prefixguard.surrogates import lenient
 from prefixguard.wire import eventstream
 
 type _Event = dict[str, Any]
 
-_decode = msgspec.json.Decoder().decode
+_decode = lenient(msgspec.json.Decoder().decode)
 
 
 def assemble(body: bytes, content_type: str) -> bytes | None:
