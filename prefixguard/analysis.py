@@ -156,7 +156,9 @@ class Fold:
         whole = not HEAD & set(unseen(exchange.headers))
         choice = self._choose(exchange, reading.prompt, decoded)
         rule = choice.rule
-        prompt = as_read(rule, reading.prompt.in_order(rule.rendered_order), exchange.upstream)
+        prompt = reading.prompt.in_order(rule.rendered_order)
+        if exchange.rendered is None:  # else the server itself says what it read
+            prompt = as_read(rule, prompt, exchange.upstream)
         counter = self._counters.counter(prompt.model)
         key = session_key(exchange.headers, named_fields(reading.body.fields, self._keys), self._keys)
         fresh = _node(index, exchange, prompt, reading.reply, key, counter)

@@ -13,6 +13,9 @@ from urllib.parse import urlsplit
 from prefixguard.caches.rule import CacheRule, Dropped
 from prefixguard.prompt import Prompt
 
+_LONGEST = 300
+"""A longer text holds more than the line that is dropped."""
+
 
 def as_read(rule: CacheRule, prompt: Prompt, upstream: str | None) -> Prompt:
     """The prompt without a first system text that this server drops; the same object where it drops none.
@@ -23,7 +26,9 @@ def as_read(rule: CacheRule, prompt: Prompt, upstream: str | None) -> Prompt:
         return prompt
     host = (urlsplit(upstream).hostname or upstream) if upstream else ""
     text = prompt.head[0][1].text
-    if not any(text.startswith(one.start) and _fits(one, host) for one in rule.dropped):
+    if len(text) > _LONGEST or not any(
+        text.startswith(one.start) and _fits(one, host) for one in rule.dropped
+    ):
         return prompt
     at = 0 if prompt.order[0] == "head" else len(prompt.tools)
     read = replace(prompt, head=prompt.head[1:])

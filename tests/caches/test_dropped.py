@@ -13,13 +13,16 @@ from prefixguard.turn import Turn
 RULES = "You look after a small project and its notes. " * 200
 
 
-def turns(upstream: str | None, *, server: str | None = None, place: int = 0) -> list[Turn]:
-    """A conversation whose attribution block changes with each request. place: of that block."""
+def turns(upstream: str | None, *, server: str | None = None, place: int = 0, more: str = "") -> list[Turn]:
+    """A conversation whose attribution block changes each time. place: of it. more: text behind it."""
     log = []
     messages: list[dict[str, str]] = []
     for n in range(4):
         messages += [{"role": "user", "content": f"Question {n}."}]
-        block = {"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1; cch={n}a{n}b{n};"}
+        block = {
+            "type": "text",
+            "text": f"x-anthropic-billing-header: cc_version=2.1; cch={n}a{n}b{n};{more}",
+        }
         system: list[dict[str, object]] = [
             {"type": "text", "text": RULES, "cache_control": {"type": "ephemeral"}}
         ]
@@ -39,6 +42,7 @@ def turns(upstream: str | None, *, server: str | None = None, place: int = 0) ->
         ("https://api.anthropic.com", None),
         (None, None),
         ("http://127.0.0.1:8000", "vllm"),
+        ("http://127.0.0.1:8080", "llama.cpp"),
     ],
 )
 def test_a_block_that_the_server_drops(upstream: str | None, server: str | None) -> None:
@@ -65,3 +69,8 @@ def test_a_block_that_is_read(upstream: str, server: str | None, place: int) -> 
     assert {f.code for t in found[1:] for f in t.findings if f.primary} == {"PG104"}
     assert found[1].divergence is not None
     assert found[1].divergence.pointer == "/system/0/text"
+
+
+def test_more_than_the_block_is_not_dropped() -> None:
+    found = turns("https://api.anthropic.com", more=RULES)
+    assert [t.is_break for t in found] == [False, True, True, True]
