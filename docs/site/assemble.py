@@ -13,7 +13,7 @@ import posixpath
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 
@@ -120,10 +120,11 @@ def _to(path: str, target: str, file: Callable[[str], str]) -> str:
     return f"{REPOSITORY}/{kind}/main/{place}{mark}"
 
 
-def _known() -> set[str]:
+@cache
+def _known() -> frozenset[str]:
     """The pages that other pages can lead to."""
     codes = {f"rules/findings/{code}.toml" for code in Rulebook().findings}
-    return {FIRST_PAGE, *(page.path for page in contents().pages)} | codes
+    return frozenset({FIRST_PAGE, *(page.path for page in contents().pages)} | codes)
 
 
 def _drawn(text: str) -> str:
