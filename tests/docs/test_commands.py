@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from prefixguard.cli import COMMANDS, root
 
@@ -128,6 +129,26 @@ def test_every_option_that_is_named_exists(page: str) -> None:
     )
     known = ALL_OPTIONS.union(*OTHERS.values())
     assert {name for name in named - known if not PLUGIN.match(name)} == set()
+
+
+OFFLINE = ("rules", "kv", "completion", "lint --explain")
+"""Whose examples need nothing but what is installed."""
+OWN_FILES = {line for _, line in LINES if re.search(r"[\w/]\.(gguf|json)\b", line)}
+
+
+@pytest.mark.parametrize(
+    "line",
+    sorted(
+        {line for where, line in LINES if where.endswith("--help") and line[12:].startswith(OFFLINE)}
+        - OWN_FILES
+    ),
+)
+def test_an_example_runs(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = words_of(line)[1:]
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(root, words)
+    assert result.exit_code == 0, result.output
+    assert len(result.output) > 100
 
 
 def test_no_exception_is_kept_that_no_page_needs() -> None:
