@@ -256,6 +256,8 @@ def _message(hit: Hit) -> str:
         return f"{what}{rare}"
     if hit.position == "parameters":
         return what
+    if change.code == "PG201":
+        return f"{what} is that of the definitions in the prompt; nothing sorts them"
     often = {
         "call": "on every request",
         "turn": "on every turn",
@@ -268,6 +270,10 @@ def _message(hit: Hit) -> str:
     if change.order:
         differs = "per process" if change.lifetime == PROCESS else often
         return f"{what} reaches {where}; its order can differ {differs}"
+    if hit.sink.position == "decision":
+        return f"{what} decides what {where} says, asked {often}"
+    if hit.sink.position == "message":
+        return f"{what} stands ahead of a message's text, and differs {often} where the message is made anew"
     return f"{what} reaches {where}, read {often}"
 
 
@@ -282,6 +288,8 @@ def _lost(position: str, change: Change) -> str:
         return "the rest of the system text and the whole history"
     if position == "history":
         return "every message behind it"
+    if change.code in {"PG502", "PG504"}:
+        return "what a breakpoint at the tail would have read, or the request"
     return (
         "the whole prompt" if change.code in {"PG405", "PG508"} else "the messages, and more on some servers"
     )
