@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from prefixguard.caches.model import Readable
 from prefixguard.causes.evidence import Catalogue
+from prefixguard.causes.replies import retokenised
 from prefixguard.causes.setup import setup_findings, volatile_tail
 from prefixguard.causes.usage import usage_findings
 from prefixguard.divergence import Parting
@@ -15,7 +16,7 @@ from prefixguard.step import Step
 from prefixguard.tokens.layout import Layout
 from prefixguard.turn import Shape
 
-_REPEATED = ("PG502", "PG505", "PG506", "PG210", "PG803")
+_REPEATED = ("PG502", "PG505", "PG506", "PG210", "PG704", "PG803")
 """Said on every turn that shows them; the others once per thread."""
 
 
@@ -40,6 +41,8 @@ def remarks(
             found += _merged(catalogue, step.parting, shape)
     if step.match is not None and step.match.node.reply and shape == "append" and not step.match.echo:
         found += _not_echoed(catalogue, step.match, step.prompt)
+    if shape == "append":
+        found += retokenised(catalogue, step, readable)
     options = step.reading.body.get("stream_options")
     found += usage_findings(catalogue, step.rule, step.prompt, step.exchange, step.decoded, options)
     kept = [f for f in found if f.code in _REPEATED or f.code not in said]

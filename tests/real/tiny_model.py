@@ -110,6 +110,7 @@ def _vocabulary(path: Path, chat_template: str, more: Sequence[str]) -> tuple[gg
     merges = learn_merges(CORPUS, 160)
     tokens = list(byte_letters().values()) + list(dict.fromkeys(a + b for a, b in merges))
     kinds = [gguf.TokenType.NORMAL] * len(tokens)
+    more = [piece for piece in more if piece not in tokens]
     tokens += [IM_START, IM_END, *TAGS, *more]
     kinds += [gguf.TokenType.CONTROL] * 2 + [gguf.TokenType.USER_DEFINED] * (len(TAGS) + len(more))
 
