@@ -58,6 +58,21 @@ def rules(context: click.Context, parameter: click.Parameter, incomplete: str) -
     return [*codes(context, parameter, incomplete), *_fitting(topics, incomplete)]
 
 
+def record_formats(context: click.Context, parameter: click.Parameter, incomplete: str) -> Offers:
+    """Formats of other tools' records, for `import --from`."""
+    return _named_by_files("importers", incomplete)
+
+
+def cards(context: click.Context, parameter: click.Parameter, incomplete: str) -> Offers:
+    """Cards whose memory is known, for `--gpu`; however they are spelt."""
+    from prefixguard.kv import GpuTable
+    from prefixguard.rulebook import Rulebook
+
+    names = [gpu.name for gpu in Rulebook().table("gpus", GpuTable).gpu]
+    start = incomplete.casefold()
+    return [CompletionItem(name) for name in names if name.casefold().startswith(start)]
+
+
 def models(context: click.Context, parameter: click.Parameter, incomplete: str) -> Offers:
     """Names of models whose layers are known, and files."""
     return [CompletionItem(incomplete, type=_FILES), *_named_by_files("models", incomplete)]

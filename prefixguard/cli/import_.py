@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from rich.progress import track
 
+from prefixguard.cli import completing
 from prefixguard.errors import InputError
 from prefixguard.exchange import Capture
 from prefixguard.importers.foreign import read_foreign, which_format
@@ -22,7 +23,13 @@ from prefixguard.store import Store
 
 @click.command(name="import")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--from", "kind", metavar="FORMAT", help="The format, where the content does not show it.")
+@click.option(
+    "--from",
+    "kind",
+    metavar="FORMAT",
+    shell_complete=completing.record_formats,
+    help="The format, where the content does not show it.",
+)
 @click.option("--session", metavar="NAME", help="Take everything as one run of this name.")
 @click.option("--store", metavar="PATH|URL", help="The record to write to (or PREFIXGUARD_STORE).")
 def command(*, files: tuple[str, ...], kind: str | None, session: str | None, store: str | None) -> None:

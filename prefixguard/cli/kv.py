@@ -62,7 +62,9 @@ _COUNT = click.IntRange(min=1)
 @click.option("--state-dtype", type=click.Choice(["fp32", "fp16"]), default="fp32", help="Of states.")
 @click.option("--tp", type=_COUNT, default=1, help="GPUs that share the model (tensor parallelism).")
 @click.option("--block-size", type=_COUNT, help="Tokens per block (1; 16 with --engine vllm).")
-@click.option("--gpu", metavar="NAME", help="A card of the table, e.g. H100 or L4.")
+@click.option(
+    "--gpu", metavar="NAME", shell_complete=completing.cards, help="A card of the table, e.g. H100 or L4."
+)
 @click.option("--memory", type=Exact(), metavar="GiB", help="Memory of each GPU, not by name.")
 @click.option("--utilization", type=Exact(), default="0.92", help="Share that the engine takes.")
 @click.option("--weights", type=Exact(), metavar="GiB", help="All weights (the checkpoint).")

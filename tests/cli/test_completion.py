@@ -66,11 +66,13 @@ def test_the_last_code_of_a_list() -> None:
     assert offered("lint", "--select", "PG1,PG301") == ["PG1,PG301"]
 
 
-def test_cache_rules_and_models() -> None:
+def test_names_that_rules_know() -> None:
     assert offered("report", "--server", "open") == ["openai-5.6", "openai", "openrouter"]
     assert offered("rules", "ca") == ["caches"]
     assert offered("rules", "caches", "vl") == ["vllm"]
     assert offered("rules", "agents", "cod") == ["codex"]
+    assert offered("kv", "--gpu", "h10") == ["H100"]
+    assert offered("import", "--from", "lite") == ["litellm"]
     assert "smollm2-135m" in offered("kv", "smol")
 
 
