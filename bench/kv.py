@@ -1,17 +1,22 @@
 """How exact the figures of KV memory and of the block pool are: ours beside those of the engines.
 
-    python -m bench.kv
+    python -m bench kv
+    python -m bench.kv    Markdown tables; docs/kv.md has them
 
-Prints Markdown; the tables stand in docs/kv.md. What vLLM said was written down
-by `tests/oracle`, what llama.cpp's log said stands below.
+What vLLM and SGLang said was written down by `tests/oracle`, what llama.cpp's
+log said stands below.
 """
 
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from bench.rows import Row
+from prefixguard.caches.blocks import Blocks
+from prefixguard.caches.radix import Radix
 from prefixguard.kv import ArchitectureTable, Formats, FormatTable, Model, Workload, size
 from prefixguard.kv.llamacpp import buffers
 from prefixguard.kv.named import NamedModel, find_model
@@ -23,6 +28,7 @@ from tests.oracle.agent_requests import SEEDS, case
 
 RULEBOOK = Rulebook()
 VLLM = Path(__file__).parents[1] / "fixtures" / "vllm"
+SGLANG = VLLM.with_name("sglang")
 LOGGED = [
     ("SmolLM2-135M", "f16", "f16", 8192, ["180.00"]),
     ("SmolLM2-135M", "q8_0", "q8_0", 8192, ["95.62"]),
@@ -120,6 +126,14 @@ def oracles() -> Iterable[Sequence[str]]:
             same += ours_cached == theirs
             total += 1
     yield "cached tokens of a request (KVCacheManager)", manager["engine"], f"{same:,} of {total:,}"
+    radix = json.loads((SGLANG / "radix.json").read_text())
+    same = total = 0
+    for page in (1, 16):
+        for seed in range(SEEDS):
+            for ours_cached, theirs in zip(shared(seed, page), radix["pages"][str(page)][seed], strict=True):
+                same += ours_cached == theirs
+                total += 1
+    yield "cached tokens of a request (RadixCache)", radix["engine"], f"{same:,} of {total:,}"
 
 
 def pooled(seed: int) -> Iterable[int]:
@@ -135,11 +149,35 @@ def pooled(seed: int) -> Iterable[int]:
         yield lease.cached
 
 
+def shared(seed: int, page: int) -> Iterable[int]:
+    """Cached tokens of each request of one seed, by our radix tree, or by blocks for larger pages."""
+    caches: dict[str | None, Radix | Blocks] = {}
+    for number, one in enumerate(case(seed).requests):
+        cache = caches.setdefault(one.salt, Radix() if page == 1 else Blocks(page))
+        prompt = array("i", one.prompt)
+        yield cache.read(prompt)[0]
+        cache.observe(number, prompt, array("i", one.reply[:-1]))
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     print("\n| " + " | ".join(columns) + " |")
     print("| " + " | ".join("---" for _ in columns) + " |")
     for row in rows:
         print("| " + " | ".join(row) + " |")
+
+
+def run() -> list[Row]:
+    """For `python -m bench`: how many figures of each table are the published or logged ones."""
+    examples = worked_examples()
+    counted = [("worked examples, bytes", sum(ours == told for _, ours, told in examples), len(examples))]
+    for what, told in (("memory as vLLM says", vllm_rows()), ("buffers as llama.cpp logs", llamacpp_rows())):
+        lines = list(told)
+        counted.append((what, sum(line[-1] == "yes" for line in lines), len(lines)))
+    rows = [Row(what, f"{good} of {of}", "100 %", good == of) for what, good, of in counted]
+    for what, engine, agree in oracles():
+        good, of = agree.split(" of ")
+        rows.append(Row(what, f"{agree} ({engine})", "100 %", good == of))
+    return rows
 
 
 def main() -> None:

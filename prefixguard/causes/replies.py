@@ -38,5 +38,5 @@ def retokenised(catalogue: Catalogue, step: Step, readable: Readable) -> list[Fi
     if lost < 1:
         return []
     text = f"{again:,} of the {total:,} tokens of the reply are the same when its text is sent back"
-    severity = None if lost >= LEAST_REBILLED else "info"
-    return [catalogue.finding("PG704", text, by="server", severity=severity)]
+    small = lost < LEAST_REBILLED
+    return [catalogue.finding("PG704", text, by="server", severity="info" if small else None)]
