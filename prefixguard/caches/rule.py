@@ -50,7 +50,7 @@ class Switch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class CacheRule(Dated, frozen=True, forbid_unknown_fields=True):
     """How one server family decides cache hits. Counts are tokens, times are seconds.
 
-    kind: see `cache-model` in the docs. hosted: hits are likely, not certain, so
+    kind: see docs/caches.md. hosted: hits are likely, not certain, so
     that predictions are intervals. grain: a hit's length is a multiple of it.
     minimum: below it nothing is kept. lookback: positions searched back from a
     breakpoint, itself included. marks: breakpoints a request may carry.
