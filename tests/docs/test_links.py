@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from pathlib import Path
 
 import pytest
 
 from docs.site.contents import CATALOGUE, FIRST_PAGE, ROOT, contents, table
 from docs.site.links import anchors, led, links, outside
+from prefixguard.rulebook import Rulebook
 
 PAGES = sorted(
     {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md")}
@@ -82,3 +84,8 @@ def test_the_picture_is_plain_svg() -> None:
         assert "<title" in drawn
         assert "\n\n" not in drawn, "a blank line would end the block of HTML on the site"
         assert "http" not in drawn.replace("http://www.w3.org/2000/svg", "")
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if path != CATALOGUE])
+def test_codes_that_are_named_are_in_the_catalogue(path: str) -> None:
+    assert set(re.findall(r"\bPG\d{3}\b", text(path))) <= set(Rulebook().findings)
