@@ -229,3 +229,14 @@ for question in ["one", "two"]:
     once = codes(run(tmp_path / "once", agent_py=script.replace("PLACE", "{started}")))
     assert [(code, severity) for code, severity, _ in anew] == [("PG101", "error")]
     assert all(severity != "error" for _, severity, _ in once)
+
+
+def test_a_message_to_a_person_is_no_message_to_a_model(tmp_path: Path) -> None:
+    text = (
+        "import time\nfrom openai import OpenAI\n"
+        "def told(began):\n    return {kind}(content=f'after {{time.time() - began}} s. Type /help for all.')\n"
+    )
+    (tmp_path / "model.py").write_text(text.format(kind="UserMessage"))
+    (tmp_path / "person.py").write_text(text.format(kind="OutboundMessage"))
+    report = lint([tmp_path], Options(jobs=1))
+    assert {report.path(finding).name for finding in report.findings} == {"model.py"}

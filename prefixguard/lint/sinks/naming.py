@@ -217,7 +217,8 @@ def constructed(frame: Frame, node: f.Call, dotted: str, made: Value) -> None:
         role = entries.get("role") or entries.get("0") or NOTHING
         word = role.const if isinstance(role.const, str) else _enum_word(role)
         if word not in {"system", "developer"}:
-            if not last.startswith(("AI", "Assistant", "Tool")) and "Message" in last:
+            # A message to a person, such as `OutboundMessage`, has the same name but no role.
+            if last.endswith(("UserMessage", "HumanMessage")) or word == "user":
                 _ahead_of_text(frame, node.at, entries.get("content") or entries.get("0") or NOTHING)
             return
         content = entries.get("content") or entries.get("1") or entries.get("text") or NOTHING
