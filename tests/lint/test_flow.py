@@ -234,7 +234,8 @@ for question in ["one", "two"]:
 def test_a_message_to_a_person_is_no_message_to_a_model(tmp_path: Path) -> None:
     text = (
         "import time\nfrom openai import OpenAI\n"
-        "def told(began):\n    return {kind}(content=f'after {{time.time() - began}} s. Type /help for all.')\n"
+        "def told(began, question):\n"
+        "    return {kind}(content=f'after {{time.time() - began}} s: {{question}}')\n"
     )
     (tmp_path / "model.py").write_text(text.format(kind="UserMessage"))
     (tmp_path / "person.py").write_text(text.format(kind="OutboundMessage"))
