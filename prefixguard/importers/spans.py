@@ -1,7 +1,8 @@
 """Spans of a trace as exporters write them in JSON, brought into one form.
 
 OTLP JSON (one request of an exporter, or one a line, as collectors write it),
-and the objects that OpenTelemetry's SDKs print to a console.
+the objects that OpenTelemetry's SDKs print to a console, and pages and tables
+of spans as Phoenix gives them out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from prefixguard.importers.captures import seconds
 
 _LISTS = ("resourceSpans", "resource_spans")
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+_COLUMN = "attributes."
 _ERROR = (2, "STATUS_CODE_ERROR", "ERROR")
 
 
@@ -36,6 +38,11 @@ class Span:
 
 def spans_of(record: Mapping[str, Any]) -> Iterator[Span]:
     """The spans in a record. Raises ValueError, TypeError or AttributeError for what is none."""
+    page = record.get("data")
+    if isinstance(page, list):
+        for span in page:
+            yield _span(span, {}, "")
+        return
     groups = next((record[name] for name in _LISTS if name in record), None)
     if groups is None:
         yield _span(record, {}, "")
@@ -51,7 +58,7 @@ def spans_of(record: Mapping[str, Any]) -> Iterator[Span]:
 
 def _span(span: Mapping[str, Any], resource: Mapping[str, Any], scope: str) -> Span:
     context = span.get("context") or {}
-    status = span.get("status") or {}
+    status = span.get("status") or span
     events = tuple(
         (str(event.get("name", "")), attributes_of(event.get("attributes")))
         for event in span.get("events") or ()
@@ -59,17 +66,26 @@ def _span(span: Mapping[str, Any], resource: Mapping[str, Any], scope: str) -> S
     )
     return Span(
         name=str(span.get("name", "")),
-        trace=_id(_first(span, "traceId", "trace_id") or context.get("trace_id")),
-        id=_id(_first(span, "spanId", "span_id") or context.get("span_id")),
+        trace=_id(_first(span, "traceId", "trace_id", "context.trace_id") or context.get("trace_id")),
+        id=_id(_first(span, "spanId", "span_id", "context.span_id") or context.get("span_id")),
         parent=_id(_first(span, "parentSpanId", "parent_span_id", "parent_id")),
         start=seconds(_first(span, "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime")),
         end=seconds(_first(span, "endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime")),
-        attributes=attributes_of(span.get("attributes")),
+        attributes=_attributes(span),
         events=events,
         scope=scope,
         failed=_first(status, "code", "status_code") in _ERROR,
         resource=resource,
     )
+
+
+def _attributes(span: Mapping[str, Any]) -> dict[str, Any]:
+    """A span's attributes; in a table each has a column of its own."""
+    found = attributes_of(span.get("attributes"))
+    for name, value in span.items():
+        if name.startswith(_COLUMN) and value is not None:
+            _flatten(name.removeprefix(_COLUMN), value, found)
+    return found
 
 
 def attributes_of(raw: object) -> dict[str, Any]:
@@ -89,6 +105,8 @@ def any_value(value: object) -> Any:
     if not isinstance(value, Mapping):
         return value
     for name, inner in value.items():
+        if inner is None:
+            continue  # some writers name every kind that a value could be of
         match name:
             case "intValue" | "int_value":
                 return int(inner)

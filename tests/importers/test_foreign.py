@@ -31,6 +31,9 @@ KINDS = {
     "otlp-pydantic-ai.jsonl.gz": "otel",
     "otlp-openllmetry.jsonl": "otel",
     "otlp-javascript.json.gz": "otel",
+    "phoenix-spans.json.gz": "otel",
+    "phoenix-otlp.json.gz": "otel",
+    "phoenix-table.jsonl.gz": "otel",
     "langfuse-spans.json": "otel",
     "langfuse-blob.jsonl": "langfuse",
     "langfuse-api.json": "langfuse",
@@ -76,7 +79,8 @@ def test_a_format_is_told_by_content(name: str, kind: str, tmp_path: Path) -> No
 AGENT = [
     "chromium.har.gz", "mitmproxy.har.gz", "mitmproxy.flow.gz", "litellm-callback.jsonl.gz", "openai-v2.json",
     "openinference-openai.json.gz", "openinference-anthropic.json.gz", "otlp-pydantic-ai.jsonl.gz",
-    "otlp-openllmetry.jsonl", "otlp-javascript.json.gz", "langfuse-spans.json", "langfuse-blob.jsonl",
+    "otlp-openllmetry.jsonl", "otlp-javascript.json.gz", "phoenix-spans.json.gz", "phoenix-otlp.json.gz",
+    "phoenix-table.jsonl.gz", "langfuse-spans.json", "langfuse-blob.jsonl",
     "langfuse-api.json",
 ]  # fmt: skip
 
