@@ -95,6 +95,7 @@ class Knowledge:
         self.hooks = {hook.key: hook for sdk in self.sdks for hook in sdk.hooks}
         self._named: dict[str, tables.Named | None] = {}
         self._listed: dict[str, bool] = {}
+        self._gives_tools: dict[str, bool] = {}
         self._stated: dict[tuple[str, str], tables.State | None] = {}
 
     def prompt_name(self, name: str) -> tables.Named | None:
@@ -126,8 +127,10 @@ class Knowledge:
 
     def is_tool_list_name(self, name: str) -> bool:
         """Whether a function's name says that it gives all tools."""
-        plain = snake(name)
-        return any(pattern.search(plain) for pattern in self.tool_lists)
+        if name not in self._gives_tools:
+            plain = snake(name)
+            self._gives_tools[name] = any(pattern.search(plain) for pattern in self.tool_lists)
+        return self._gives_tools[name]
 
     def is_summary_name(self, name: str) -> bool:
         """Whether a name or text speaks of a summary."""

@@ -75,6 +75,7 @@ def _return(frame: Frame, node: f.Return) -> None:
 def _if(frame: Frame, node: f.If) -> None:
     frame.value(node.test)
     varying.decided(frame, node.test)
+    varying.tools_decided(frame, node.test)
     before = dict(frame.env)
     frame.guards.append(Guard(node.test, "if"))
     frame.run(node.then)

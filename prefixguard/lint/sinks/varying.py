@@ -11,7 +11,8 @@ from prefixguard.lint import facts as f
 from prefixguard.lint import walk
 from prefixguard.lint.knowledge import snake
 from prefixguard.lint.sinks import judging
-from prefixguard.lint.summary import Sink
+from prefixguard.lint.summary import Hit, Sink
+from prefixguard.lint.tables import TURN
 from prefixguard.lint.values import Func, Klass, mixed
 
 if TYPE_CHECKING:
@@ -28,6 +29,30 @@ def decided(frame: Frame, test: f.Expr) -> None:
     if not value.plain:
         label = "decides what the system text says"
         judging.judge(frame, Sink("decision", "function", frame.file.index, test.at, "", 0, label), value)
+
+
+def tools_decided(frame: Frame, test: f.Expr) -> None:
+    """A test of a mode in a function that gives the tools: the definitions change with it."""
+    scopes: list[Frame] = [frame]
+    while (outer := scopes[-1].scope) is not None:
+        scopes.append(outer)
+    functions = (scope.function for scope in scopes if scope.function is not None)
+    function = next((one for one in functions if frame.knowledge.is_tool_list_name(one.name)), None)
+    if function is None:
+        return
+    words = walk.names(test)
+    for scope in scopes:
+        for name in list(words):
+            words |= walk.names(scope.definitions.get(name))
+    mode = next((word for word in sorted(words) if snake(word).rsplit("_", 1)[-1] == "mode"), None)
+    if mode is None:
+        return
+    change = frame.change(
+        "PG403", f"a definition that depends on a mode (`{mode}`)", test.at, TURN, confidence=0
+    )
+    label = f"`{function.name}` gives it"
+    sink = Sink("tools", "function", frame.file.index, function.at, "", 0, label)
+    frame.flow.hits.append(Hit(change, sink, "tools", (frame.step(function.at, label),), 0))
 
 
 def varies(frame: Frame, test: f.Expr) -> bool:
