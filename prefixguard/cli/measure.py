@@ -97,10 +97,10 @@ def command(
     from prefixguard.engines.replay import Bench, bench_for, measure
 
     def trial_of(bench: Bench) -> Trial:
-        with progress_bar() as tell:
+        with progress_bar() as show:
             return measure(
                 exchanges, bench, rulebook=rulebook, repeat=repeat, warm_up=warm_up,
-                reply_tokens=reply_tokens, on_progress=lambda at: tell(at.done, at.total, at.doing),
+                reply_tokens=reply_tokens, on_progress=lambda at: show(at.done, at.total, at.doing),
             )  # fmt: skip
 
     if server is not None:

@@ -81,10 +81,10 @@ def command(
         )
     tried = pairs(types.split(",") if types else TYPES)
     asked = open_source(prompts, store, tell) if prompts else built_in()
-    with progress_bar() as tell:
+    with progress_bar() as show:
         trial = try_types(
             chosen, tried, asked, binary=program, template=chat_template, context=context, threads=threads,
-            reply_tokens=reply_tokens, named=probabilities, on_progress=tell,
+            reply_tokens=reply_tokens, named=probabilities, on_progress=show,
         )  # fmt: skip
     if format_ == "json":
         click.echo(formats_to_json(trial), nl=False)
