@@ -90,12 +90,30 @@ def _tools_replaced(evidence: Evidence) -> bool:
 
 
 def _head_replaced(evidence: Evidence) -> bool:
-    """Whether less than half of the earlier head's text still stands in the later head."""
-    old = [s for _, s in evidence.earlier.prompt.head]
-    kept = Multiset(s.exact for _, s in evidence.later.prompt.head)
-    total = sum(len(s.text) for s in old)
-    same = sum(len(s.text) for s in old if kept[s.exact])
+    """Whether less than half of the earlier head's text still stands in the later head.
+
+    Of a block that changed, its start and end may still stand: a word that
+    changed in a long text does not replace it.
+    """
+    old, new = evidence.earlier.prompt.head, evidence.later.prompt.head
+    kept = Multiset(s.exact for _, s in new)
+    same = total = 0
+    for i, (_, segment) in enumerate(old):
+        total += len(segment.text)
+        if kept[segment.exact]:
+            same += len(segment.text)
+        elif i < len(new):
+            same += _ends_kept(segment.text, new[i][1].text)
     return bool(old) and same * 2 < total
+
+
+def _ends_kept(old: str, new: str) -> int:
+    """Characters of the common start and of the common end."""
+    least = min(len(old), len(new))
+    start = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), least)
+    behind = zip(reversed(old), reversed(new), strict=False)
+    end = next((i for i, (a, b) in enumerate(behind) if a != b), least)
+    return min(start + end, least)
 
 
 def _behind(catalogue: Catalogue, head: HeadCauses, evidence: Evidence) -> list[Finding]:

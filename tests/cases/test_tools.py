@@ -147,6 +147,23 @@ def test_mode_switch_changes_tools_and_system_together_and_returns(api: str) -> 
     silent([turns[0], turns[1], turns[3], turns[5]])
 
 
+@pytest.mark.parametrize("api", APIS)
+def test_a_word_that_changes_in_tools_and_system_text_is_no_mode(api: str) -> None:
+    """As an agent's model, named in both: nobody decided for other tools and another text."""
+    agent = talk(api)
+    for n in range(4):
+        name = "Large" if n < 2 else "Small"
+        agent.system = [f"{BIG} You are {name}. {prose('what stands behind', 40)}"]
+        described = tool(TOOLS[0])
+        described["description"] = f"{described['description']} Sign as {name}. " + prose("signing", 4)
+        agent.tools = [described, *(tool(other) for other in TOOLS[1:])]
+        agent.step_with_tool()
+    turns = agent.analysed()
+    breaks(turns[2], ("PG403", "PG112"))
+    does_not_say(turns, "PG410")
+    silent([turns[0], turns[1], turns[3]])
+
+
 PARAMETERS = [
     ("openai-responses", "openai-5.6", "reasoning", {"effort": "high"}, {"effort": "low"}, "PG406"),
     ("openai-responses", "openai-5.6", "text", {"verbosity": "low"}, {"verbosity": "high"}, "PG409"),
