@@ -57,7 +57,7 @@ CATALOGUE = {
     "PG501": ("breakpoint-on-volatile", "LW"),
     "PG502": ("too-many-breakpoints", "LW"),
     "PG503": ("no-breakpoint", "LW"),
-    "PG504": ("breakpoints-frozen", "W"),
+    "PG504": ("breakpoints-frozen", "LW"),
     "PG505": ("beyond-lookback", "WM"),
     "PG506": ("ttl-order", "LW"),
     "PG507": ("below-minimum", "W"),
