@@ -29,10 +29,11 @@ OTHERS = {
     },
     "vllm": {
         "--enable-prompt-tokens-details", "--load-format", "--gpu-memory-utilization", "--kv-cache-dtype",
-        "--max-num-batched-tokens",
+        "--max-num-batched-tokens", "--kv-events-config",
         "--prefix-cache-retention-interval",
     },
-    "sglang": {"--enable-cache-report"},
+    "sglang": {"--enable-cache-report", "--enable-metrics"},
+    "bench.gpu": {"--allow-cpu", "--install"},
     "uv, ruff, git": {"--all-extras", "--group", "--check", "--short"},
     "agents": {"--resume", "--continue", "--restore-chat-history", "--id", "--last"},
 }  # fmt: skip
