@@ -24,11 +24,17 @@ def decided(frame: Frame, test: f.Expr) -> None:
     function = frame.function
     if function is None or frame.knowledge.prompt_function(function.name) is None:
         return
-    parts = [frame.value(item) for item in walk.inside(test) if isinstance(item, (f.Name, f.Attr))]
+    named = [item for item in walk.inside(test) if isinstance(item, (f.Name, f.Attr)) and _is_mode(item.name)]
+    parts = [frame.value(item) for item in named]
     value = mixed(part for part in parts if not isinstance(part.shape, (Func, Klass)))
     if not value.plain:
         label = "decides what the system text says"
         judging.judge(frame, Sink("decision", "function", frame.file.index, test.at, "", 0, label), value)
+
+
+def _is_mode(name: str) -> bool:
+    """Whether a name says how the agent works just now."""
+    return snake(name).rsplit("_", 1)[-1] in {"mode", "state", "plan", "phase", "stage"}
 
 
 def tools_decided(frame: Frame, test: f.Expr) -> None:
