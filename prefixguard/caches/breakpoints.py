@@ -16,13 +16,18 @@ from prefixguard.tokens.layout import Layout, extend_chain
 
 @dataclass(slots=True)
 class Entry:
-    """One kept prefix. used: when it was last written or read. ready: when it can first be read."""
+    """One kept prefix. used: when it was last written or read. ready: when it can first be read.
+
+    tokens: its length as the request that wrote it was counted, whose total the
+    server has told; what a later request holds besides must not change it.
+    """
 
     index: int
     used: float
     ttl: int | None
     ready: float | None
     routing: str | None
+    tokens: int
 
     def alive(self, t: float) -> bool:
         """Whether it can still be read at `t`; a lifetime runs from the start of the last use."""
@@ -74,7 +79,7 @@ class BreakpointCache:
             if not request.settled and entry.ready is not None and t < entry.ready:
                 raced, donor = max(raced, tokens), entry.index if donor is None else donor
                 continue
-            best, donor, age = tokens, entry.index, t - entry.used
+            best, donor, age = min(entry.tokens, layout.ends[-1]), entry.index, t - entry.used
             same_route = not self._rule.routing or (
                 request.routing is not None and request.routing == entry.routing
             )
@@ -130,7 +135,7 @@ class BreakpointCache:
                     entry.ttl = max(entry.ttl, ttl)
             else:
                 self._entries[layout.chain[boundary]] = Entry(
-                    request.index, t, ttl, request.begun, request.routing
+                    request.index, t, ttl, request.begun, request.routing, layout.ends[boundary]
                 )
         self._refresh(request)
         if self._rule.automatic:
