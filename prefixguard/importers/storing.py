@@ -40,11 +40,10 @@ class Storing:
             body = decode(capture.body, capture.headers.get("content-encoding", ""))
             key = session_key(capture.headers, body_fields(body) if body else {})
             session = session_name(key) if key else ""
-            self._store.append(capture, key)
-            event, saved = self._analyst.step(capture.id, session, exchange_of(capture), [capture.id])
-            if not session:
-                session = event.session
-                self._store.assign(capture.id, session)
+            # Nobody waits for a file to be stored, so that its session can be known before it is.
+            event, saved = self._analyst.step(capture.id, session, exchange_of(capture))
+            session = session or event.session
+            self._store.append(capture, key or session)
             self._store.save_turn(capture.id, saved)
             self.sessions[session] = self.sessions.get(session, 0) + 1
 
