@@ -83,6 +83,8 @@ def compare(alone: Outcome, behind: Outcome) -> Comparison:
     intact = _recorded(behind) == Counter((r.digest, _digest(r.answer)) for r in ours)
     if not intact:
         notes.append("what was recorded is not what the upstream received and sent")
+        told = (line for process in behind.processes for line in process.err.splitlines())
+        notes += [line for line in told if line.startswith("prefixguard: ") and "recording" not in line]
     return Comparison(codes, one == two, headers, files, intact, tuple(notes))
 
 
