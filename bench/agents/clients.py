@@ -260,7 +260,8 @@ CLIENTS = (
         first=("-y", "-m", "gemini-2.5-pro", "-p", FIRST),
         again=("-y", "-m", "gemini-2.5-pro", "--resume", "latest", "-p", SECOND),
         env=_gemini, settings=_gemini_settings,
-        known="True. After --resume each result of a tool is sent twice.",
+        known="True. After --resume each result of a tool is sent twice; in some runs the skills named in a "
+        "tool's description come in another order, too.",
     ),
     Client(
         "pi", "npm", ("@mariozechner/pi-coding-agent",), "pi", preset="pi",
