@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.gpu.measuring import Memory, Served, Timed, tables
+from bench.gpu.measuring import Memory, Served, Timed, tables, where
 from prefixguard.trial import EngineFacts, MeasuredTurn, Trial
 
 ROOT = Path(__file__).parents[1]
@@ -47,3 +47,11 @@ def test_tables_say_card_day_and_what_differs() -> None:
     assert "| 4,000 | 90.0 ms | 15.0 ms | 91.5 ms | 6.1 |" in page
     assert "| mended | 4 | 4 of 4 | 50.0 ms | 20.0 ms | 60.0 ms | - |" in page
     assert "| blocks | 7 | 8 | **no** |" in page
+
+
+def test_a_build_that_leaves_the_card_alone_is_said_to() -> None:
+    line = "0.01 I llama_kv_cache:      {} KV buffer size =   {} MiB\n"
+    assert where(line.format("CUDA0", "45.00")) == "keys and values on CUDA0"
+    first_without_memory = line.format("CPU", "0.00") + line.format("CPU", "45.00")
+    assert where("offloaded 31/31 layers to GPU\n" + first_without_memory) == "keys and values on CPU"
+    assert where("") == "nobody knows on which device"

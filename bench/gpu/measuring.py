@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,8 @@ _ROOT = Path(__file__).parents[2]
 _RECORDINGS = _ROOT / "fixtures/sample-agent/recordings"
 _TEMPLATE = _ROOT / "prefixguard/engines/templates/chatml-tools.jinja"
 _CONTEXT = 32768
+_AVAILABLE = re.compile(r"Available KV cache memory: ([\d.]+) GiB")
+_BUFFER = re.compile(r"llama_kv_cache:\s+(\S+) KV buffer size =\s+([\d.]+) MiB")
 _WORDS = "the agent reads one more file and writes down what it has found in it "
 
 SHAPES: dict[str, dict[str, int]] = {
@@ -86,7 +89,7 @@ def on_vllm(folder: Path, program: str, shape: str, lengths: Sequence[int], repe
         return Served(
             server.engine.name, f"llama-{shape}, random weights", " ".join(options[4:]),
             *_played(server.engine, str(model), (), lengths, repeat),
-            _vllm_memory(server.engine, model, longest),
+            _vllm_memory(server.engine, model, longest, server.log.read_text("utf-8", "replace")),
         )  # fmt: skip
 
 
@@ -101,17 +104,25 @@ def on_llamacpp(folder: Path, gguf: Path | None, lengths: Sequence[int], repeat:
     context = min(_CONTEXT if gpu else 8192, shape.context or _CONTEXT)
     options = ["--metrics", "-lv", "4", *(["-ngl", "99"] if gpu else [])]
     with launch(model, template=_TEMPLATE, context=context, options=options) as server:
-        logged = logged_memory(
-            server.log.read_text("utf-8", "replace"), shape, "f16", "f16", context, Rulebook()
-        )
+        log = server.log.read_text("utf-8", "replace")
+        logged = logged_memory(log, shape, "f16", "f16", context, Rulebook())
         memory = Memory(
             f"KV buffers of {context:,} cells, f16", f"{(logged.computed or 0) / (1 << 20):,.2f} MiB",
             "-" if logged.mib is None else f"{logged.mib:,.2f} MiB", bool(logged.as_computed),
         )  # fmt: skip
         return Served(
-            f"{server.engine.name} ({server.program})", model.name, " ".join(options),
+            f"{server.engine.name} ({server.program}), {where(log)}", model.name, " ".join(options),
             *_played(server.engine, str(model), tuple(options), lengths, repeat), (memory,),
         )  # fmt: skip
+
+
+def where(log: str) -> str:
+    """Where llama.cpp keeps keys and values: a build without the card's library leaves them on the processor.
+
+    Its line of offloaded layers says "all" even where there is no device.
+    """
+    places = {name for name, size in _BUFFER.findall(log) if float(size)}
+    return f"keys and values on {' and '.join(sorted(places))}" if places else "nobody knows on which device"
 
 
 def _played(
@@ -151,31 +162,33 @@ def _three_turns(tokens: int) -> list[Exchange]:
     ]  # fmt: skip
 
 
-def _vllm_memory(engine: Vllm, model: Path, longest: int) -> tuple[Memory, ...]:
-    """The number of blocks that the server has, beside that which its bytes give."""
+def _vllm_memory(engine: Vllm, model: Path, longest: int, log: str) -> tuple[Memory, ...]:
+    """The number of blocks that the server has, beside that which its bytes give.
+
+    Its figures name the bytes where they were set; else its log does, to a hundredth of a GiB.
+    """
     bytes_, blocks = engine.cache.get("kv_cache_memory_bytes", ""), engine.cache.get("num_gpu_blocks", "")
-    if not blocks.isdecimal():
+    logged = _AVAILABLE.findall(log)
+    if not blocks.isdecimal() or not (bytes_.isdecimal() or logged):
         return ()
     table = Rulebook().table("kv-formats", FormatTable)
     half = table.find("bf16")
     formats = Formats(half, half, {"convolution": 2, "recurrence": 4})
     shape = open_model(str(model), Rulebook())
-    have = int(bytes_) if bytes_.isdecimal() else None
-    ours = admit(shape, formats, length=longest, block=engine.block, memory=have)
-    if ours.num_blocks is None:
-        tokens = int(engine.cache.get("kv_cache_size_tokens") or 0)
-        return (
-            Memory(
-                f"tokens in {int(blocks):,} blocks", f"{int(blocks) * engine.block:,}", f"{tokens:,}",
-                tokens == int(blocks) * engine.block,
-            ),
-        )  # fmt: skip
+
+    def computed(memory: float) -> int:
+        admission = admit(shape, formats, length=longest, block=engine.block, memory=int(memory))
+        return admission.num_blocks or 0
+
+    what, have = f"blocks of {engine.block}, bf16", int(blocks)
+    if bytes_.isdecimal():
+        ours = computed(int(bytes_))
+        return (Memory(f"{what}, in {int(bytes_):,} bytes", f"{ours:,}", f"{have:,}", ours == have),)
+    gib = float(logged[-1])
+    low, high = (computed((gib + by) * (1 << 30)) for by in (-0.005, 0.005))
     return (
-        Memory(
-            f"blocks of {engine.block} in {have or 0:,} bytes, bf16", f"{ours.num_blocks:,}",
-            f"{int(blocks):,}", ours.num_blocks == int(blocks),
-        ),
-    )  # fmt: skip
+        Memory(f"{what}, in {gib} GiB as logged", f"{low:,} to {high:,}", f"{have:,}", low <= have <= high),
+    )
 
 
 # -- tables --------------------------------------------------------------------------------------
