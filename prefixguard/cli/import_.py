@@ -13,7 +13,7 @@ from prefixguard.cli import completing
 from prefixguard.errors import InputError
 from prefixguard.exchange import Capture
 from prefixguard.importers.foreign import read_foreign, which_format
-from prefixguard.importers.formats import packaged_formats
+from prefixguard.importers.formats import FormatRule, packaged_formats
 from prefixguard.importers.sources import logs_in
 from prefixguard.importers.storing import Storing
 from prefixguard.importers.told import Told, told_together
@@ -45,13 +45,11 @@ def command(*, files: tuple[str, ...], kind: str | None, session: str | None, st
       prefixguard import ~/.claude/projects/-home-me-app
       prefixguard import spans.jsonl --from otel --session nightly
     """
-    wanted = [path for name in files for path in _paths(name)]
-    rules = [which_format(path, kind) for path in wanted]
+    wanted, accounts = _chosen(files, kind)
     seen: set[str] = set()
-    accounts = []
     with Store.open(store) as record:
         storing = Storing(record)
-        for path, rule in zip(wanted, rules, strict=True):
+        for path, rule in wanted:
             told = Told(str(path), rule.title)
             told.seen = seen
             accounts.append(told)
@@ -59,19 +57,35 @@ def command(*, files: tuple[str, ...], kind: str | None, session: str | None, st
         for line in told_together(accounts):
             click.echo(line, err=True)
         _sum(storing, accounts, record.name)
-    if any(not told.requests and told.problems for told in accounts):
+    if not any(told.requests or told.known for told in accounts) and any(t.problems for t in accounts):
         sys.exit(2)
     if any(told.troubled for told in accounts):
         sys.exit(1)
 
 
-def _paths(name: str) -> list[Path]:
-    path = Path(name)
-    if path.is_dir():
-        return logs_in(path)
-    if not path.exists():
-        raise InputError(f"{name}: no such file; `prefixguard import` reads {', '.join(packaged_formats())}")
-    return [path]
+def _chosen(files: Sequence[str], kind: str | None) -> tuple[list[tuple[Path, FormatRule]], list[Told]]:
+    """The files with their formats, and what has to be said of a folder's files that are of none.
+
+    Raises InputError for a file that was named and is of no format that is known.
+    """
+    found: list[tuple[Path, FormatRule]] = []
+    strange = []
+    for name in files:
+        folder = Path(name)
+        if not folder.exists():
+            formats = ", ".join(packaged_formats())
+            raise InputError(f"{name}: no such file; `prefixguard import` reads {formats}")
+        if not folder.is_dir():
+            found.append((folder, which_format(folder, kind)))
+            continue
+        for path in logs_in(folder):
+            try:
+                found.append((path, which_format(path, kind)))
+            except InputError as error:
+                told = Told(str(path), "unknown")
+                told.problem("as a whole", str(error).removeprefix(f"{path}: "))
+                strange.append(told)
+    return found, strange
 
 
 def _sum(storing: Storing, accounts: Sequence[Told], name: str) -> None:

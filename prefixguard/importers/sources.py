@@ -14,10 +14,8 @@ from prefixguard.store import StoreError
 if TYPE_CHECKING:
     from prefixguard.store import Store
 
-SUFFIXES = (
-    ".jsonl", ".ndjson", ".jsonl.gz", ".jsonl.zst", ".ndjson.gz", ".ndjson.zst",
-    ".har", ".flow", ".flows", ".traj.json",
-)  # fmt: skip
+_ENDINGS = (".jsonl", ".ndjson", ".har", ".flow", ".flows", ".traj.json")
+SUFFIXES = tuple(f"{ending}{packed}" for packed in ("", ".gz", ".zst") for ending in _ENDINGS)
 """How the name of a record ends, by which a folder's records are told from its other files."""
 
 type Tell = Callable[[Sequence[str]], None]

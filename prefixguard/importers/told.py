@@ -60,6 +60,8 @@ class Told:
 
     def lines(self) -> list[str]:
         """What to print: one line for the file, one for each entry that could not be read."""
+        if self.problems and not self.requests and not self.aside:
+            return self.trouble()
         by = f" by {self.producer}" if self.producer else ""
         parts = [f"{self.name}: {self.requests:,} {_plural('request', self.requests)} ({self.title}{by})"]
         if self.aside:
@@ -101,7 +103,8 @@ def told_together(accounts: Sequence[Told], most: int = 4) -> list[str]:
             whole.requests += told.requests
             whole.aside.update(told.aside)
             whole.lost.update(told.lost)
-        found += whole.lines()
+        if whole.requests or whole.aside:
+            found += whole.lines()
         found += [line for told in mine for line in told.trouble()]
     return found
 

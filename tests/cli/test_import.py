@@ -68,6 +68,17 @@ def test_a_folder_and_a_name_for_the_run(tmp_path: Path) -> None:
     assert {turn["thread"] for turn in report["sessions"][0]["turns"]} == {0, 1}
 
 
+def test_a_folder_s_other_files_are_named_and_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"some": "thing"}\n')
+    (tmp_path / "b.har.gz").write_bytes((FIXTURES / "chromium.har.gz").read_bytes())
+    (tmp_path / "notes.txt").write_text("not looked at")
+    done = run("import", tmp_path, "--store", tmp_path / "store.sqlite")
+    assert done.exit_code == 1
+    assert f"{tmp_path}/a.jsonl: as a whole: not a format that is known" in done.stderr
+    assert "notes" not in done.stderr
+    assert "5 requests added" in done.stdout
+
+
 def test_damaged_entries_end_with_1_and_damaged_files_with_2(tmp_path: Path) -> None:
     store = tmp_path / "store.sqlite"
     lines = gzip.decompress((FIXTURES / "litellm-spend.jsonl.gz").read_bytes()).splitlines()
