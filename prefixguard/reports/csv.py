@@ -6,9 +6,16 @@ import csv
 import io
 from collections.abc import Callable
 
+from prefixguard.reports import figures
 from prefixguard.turn import Analysis, Session, Turn
 
 type _Cell = str | int | float | None
+
+
+def _seen(turn: Turn) -> bool:
+    """Whether the record holds a turn's prompt; without it nobody knows whether it broke."""
+    return "prompt" not in turn.unseen
+
 
 _COLUMNS: dict[str, Callable[[Session, Turn], _Cell]] = {
     "session": lambda session, turn: session.id,
@@ -16,20 +23,20 @@ _COLUMNS: dict[str, Callable[[Session, Turn], _Cell]] = {
     "t": lambda session, turn: turn.t,
     "thread": lambda session, turn: turn.thread,
     "parent": lambda session, turn: turn.parent,
-    "shape": lambda session, turn: turn.shape,
+    "shape": lambda session, turn: None if figures.shape(turn) == figures.UNKNOWN else turn.shape,
     "api": lambda session, turn: turn.api,
     "model": lambda session, turn: turn.model,
     "upstream": lambda session, turn: turn.upstream,
     "status": lambda session, turn: turn.status,
-    "break": lambda session, turn: int(turn.is_break),
-    "deliberate": lambda session, turn: int(turn.is_break and not turn.is_fault),
+    "break": lambda session, turn: int(turn.is_break) if _seen(turn) else None,
+    "deliberate": lambda session, turn: int(turn.is_break and not turn.is_fault) if _seen(turn) else None,
     "code": lambda session, turn: " ".join(f.code for f in turn.findings if f.primary),
     "other_codes": lambda session, turn: " ".join(f.code for f in turn.findings if not f.primary),
     "pointer": lambda session, turn: turn.divergence.pointer if turn.divergence else None,
     "prompt_tokens": lambda session, turn: turn.tokens.prompt,
-    "shared_tokens": lambda session, turn: turn.tokens.shared,
-    "lost_tokens": lambda session, turn: turn.tokens.lost,
-    "rebilled_tokens": lambda session, turn: turn.tokens.rebilled,
+    "shared_tokens": lambda session, turn: turn.tokens.shared if _seen(turn) else None,
+    "lost_tokens": lambda session, turn: turn.tokens.lost if _seen(turn) else None,
+    "rebilled_tokens": lambda session, turn: turn.tokens.rebilled if _seen(turn) else None,
     "tokens_exact": lambda session, turn: int(turn.tokens.exact),
     "uncached": lambda session, turn: turn.usage.uncached if turn.usage else None,
     "read": lambda session, turn: turn.usage.read if turn.usage else None,

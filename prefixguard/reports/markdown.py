@@ -47,9 +47,15 @@ def _sums(sessions: Sequence[Session]) -> str:
     if not sessions:
         return "No requests to a model were found."
     breaks = sum(session.totals.breaks - session.totals.breaks_deliberate for session in sessions)
-    if breaks:
-        return f"**{figures.plural(breaks, 'break')}** in {figures.plural(len(sessions), 'session')}."
-    return f"**No break** in {figures.plural(len(sessions), 'session')}."
+    blind = sum(figures.is_unseen(session) for session in sessions)
+    seen = len(sessions) - blind
+    told = ""
+    if blind:
+        told = f"No break can be seen in {figures.plural(blind, 'session')}: the record holds no prompts."
+    if not seen:
+        return told
+    found = figures.plural(breaks, "break") if breaks else "No break"
+    return f"**{found}** in {figures.plural(seen, 'session')}. {told}".rstrip()
 
 
 def _sessions(sessions: Sequence[Session]) -> str:
@@ -71,14 +77,19 @@ def _sessions(sessions: Sequence[Session]) -> str:
 def _session_row(session: Session) -> list[str]:
     totals = session.totals
     factor = figures.rewrite_factor(session)
+    blind = figures.is_unseen(session)
+    again = figures.tokens(totals.rebilled_tokens, estimated=figures.is_estimated(session))
     return [
         code(session.id),
         f"{totals.turns:,}",
-        f"{totals.breaks - totals.breaks_deliberate:,}",
-        f"{totals.breaks_deliberate:,}",
+        *(
+            (figures.UNKNOWN, figures.UNKNOWN)
+            if blind
+            else (f"{totals.breaks - totals.breaks_deliberate:,}", f"{totals.breaks_deliberate:,}")
+        ),
         f"{misses(session):,}",
         figures.percent(totals.hit_rate),
-        plain(figures.tokens(totals.rebilled_tokens, estimated=figures.is_estimated(session))),
+        figures.UNKNOWN if blind else plain(again),
         figures.UNKNOWN if factor is None else f"{factor:.1f} times",
         plain(figures.bill(totals.cost)),
         plain(figures.money(totals.cost.avoidable, totals.cost)),

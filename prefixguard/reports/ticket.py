@@ -14,8 +14,12 @@ def ticket_line(session: Session, prices: Prices | None) -> str:
     turns = figures.plural(totals.turns, "turn")
     start = f"prefixguard: session {one_line(session.id)}:"
     faults = totals.breaks - totals.breaks_deliberate
+    cached = figures.percent(totals.hit_rate)
+    if figures.is_unseen(session):
+        return (
+            f"{start} {turns} without their prompts, so no break can be seen; {cached} of the tokens cached."
+        )
     if not faults:
-        cached = figures.percent(totals.hit_rate)
         return f"{start} no break of the prompt cache in {turns}, {cached} of the prompt tokens cached."
     again = figures.tokens(totals.rebilled_tokens, estimated=figures.is_estimated(session))
     parts = [f"{start} {faults} of {turns} broke the prompt cache, {again} tokens re-billed"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import json
 from pathlib import Path
 
@@ -119,6 +121,24 @@ def test_the_report_says_what_was_not_seen() -> None:
     assert "? avoidable" in text
     text = " ".join(run("report", FIXTURES / "openai-v2.json").stdout.split())
     assert "Not in the record, so not judged: parameters, tools." in text
+
+
+def test_no_report_calls_unseen_prompts_unbroken(tmp_path: Path) -> None:
+    name = FIXTURES / "claude-code.jsonl.gz"
+    ticket = run("report", name, "--format", "ticket").stdout
+    assert "30 turns without their prompts, so no break can be seen; 95 % of the tokens cached." in ticket
+    page = run("report", name, "--format", "markdown").stdout
+    assert "No break can be seen in 1 session: the record holds no prompts." in page
+    assert "| 30 | ? | ? | 1 | 95 % | ? |" in page
+    both = run("report", name, FIXTURES / "langfuse-api.json", "--format", "markdown").stdout
+    assert "**No break** in 1 session. No break can be seen in 1 session" in both
+    rows = list(csv.DictReader(io.StringIO(run("report", name, "--format", "csv").stdout)))
+    assert {(row["break"], row["deliberate"], row["rebilled_tokens"]) for row in rows} == {("", "", "")}
+    assert {row["shape"] for row in rows} == {"first", "append", ""}
+    rows = list(
+        csv.DictReader(io.StringIO(run("report", FIXTURES / "langfuse-api.json", "--format", "csv").stdout))
+    )
+    assert [row["break"] for row in rows] == ["0", "0", "0", "1"]
 
 
 def test_a_policy_about_breaks_is_not_judged_by_figures() -> None:
