@@ -15,6 +15,7 @@ _COMPLETED = {
     '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
     '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
     '<aside class="toc-drawer': '<aside aria-label="This page" class="toc-drawer',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
     "<pre>": '<pre tabindex="0">',
 }
 WITHOUT_GROUP = "the group `docs` is not installed: uv run --group docs python -m docs.site"
