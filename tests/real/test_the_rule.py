@@ -78,7 +78,7 @@ def _name(case: object) -> str:
     return case if isinstance(case, str) else getattr(case, "__name__", "")
 
 
-@pytest.mark.parametrize(("build", "api", "stream", "change"), _cases(), ids=_name)
+@pytest.mark.parametrize(("build", "api", "stream", "change"), list(_cases()), ids=_name)
 def test_every_turn_reads_what_the_rule_says(
     servers: Servers, build: str, api: str, stream: bool, change: Callable[[Agent], None]
 ) -> None:
