@@ -19,6 +19,7 @@ from bench.agents.upstream import Received
 
 _MINTED = (
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UUID"),
+    (r"\b[a-z_]+_\d{13}_\d+\b|Process Group PGID: \d+", "ID"),
     (r"\b(ses|msg|prt|call|toolu|fc|fco|resp|chatcmpl|cch|session|sdk|wf|req)[_-][0-9A-Za-z]{10,}", "ID"),
     (r"127\.0\.0\.1:\d+", "HERE"),
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?", "TIME"),
@@ -38,8 +39,9 @@ _PASSING = frozenset(
 class Comparison:
     """A run behind the proxy against one without.
 
-    codes: the exit codes are the same. prompts: so are the prompts, in order,
-    with what was minted taken out. headers: and the names of their headers.
+    codes: the exit codes are the same. prompts: so are the prompts, with what
+    was minted taken out; agents list sets in any order, so the order of words
+    is left out, too. headers: and the names of their headers.
     files: and what the agent left in the project. intact: what was recorded is
     what the upstream received and sent, byte for byte.
     """
@@ -93,7 +95,7 @@ def _settled(request: Received) -> str:
     text = json.dumps(request.prompt or request.body.decode("utf-8", "replace"), sort_keys=True)
     for pattern, word in _MINTED:
         text = re.sub(pattern, word, text)
-    return text
+    return " ".join(sorted(re.findall(r"\w+", text)))
 
 
 def _first_difference(one: Counter[str], two: Counter[str]) -> str:

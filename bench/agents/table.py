@@ -80,6 +80,8 @@ def row_of(client: Client, version: str, outcomes: Mapping[str, Outcome]) -> Row
     seen = stability(prompts, ended)
     sessions = _analysis(behind.store)
     turns = [turn for session in sessions for turn in session["turns"]]
+    later = (turn for turn in turns if turn["t"] > ended and turn["parent"] is not None)
+    again = min(later, key=lambda turn: float(turn["t"]), default=None)
     pairs = (("base-url", "plain"), ("forward", "plain-forward"))
     passed = {mode: compare(outcomes[alone], outcomes[mode]) for mode, alone in pairs}
     side = {r.host for o in outcomes.values() for r in o.received if r.api is None and r.host}
@@ -96,7 +98,7 @@ def row_of(client: Client, version: str, outcomes: Mapping[str, Outcome]) -> Row
         pure=sum(step.pure for step in seen.within),
         parted=tuple(step for step in seen.within if not step.pure),
         restart=seen.restart,
-        breaks=tuple(_break(turn, ended) for turn in turns if turn["break"]),
+        breaks=tuple(_break(turn, turn is again) for turn in turns if turn["break"]),
         misses=sum(turn["cache"] is not None and turn["cache"]["verdict"] == "less" for turn in turns),
         modes={mode: Passed(found.holds, found.differences) for mode, found in passed.items()},
         keyed=", ".join(sorted({f"{s['key']['kind']} {s['key']['name']}".strip() for s in sessions})),
@@ -122,7 +124,7 @@ def _analysis(store: Path | None) -> list[Any]:
     return sessions
 
 
-def _break(turn: Any, first_ended: float) -> Break:
+def _break(turn: Any, restart: bool) -> Break:
     primary = [finding for finding in turn["findings"] if finding["primary"]] or turn["findings"][:1]
     return Break(
         tuple(finding["code"] for finding in primary),
@@ -130,7 +132,7 @@ def _break(turn: Any, first_ended: float) -> Break:
         primary[0]["message"] if primary else "",
         turn["tokens"]["rebilled"],
         all(finding["deliberate"] for finding in primary),
-        turn["t"] > first_ended,
+        restart,
     )
 
 
