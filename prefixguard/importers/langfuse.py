@@ -18,8 +18,12 @@ from prefixguard.importers import messages as forms
 from prefixguard.importers.captures import make_capture, seconds, upstream_of
 from prefixguard.importers.figures import usage_of
 from prefixguard.importers.formats import FormatRule
+from prefixguard.importers.nested import Nested
 from prefixguard.importers.records import elements, objects, opened, value_of
 from prefixguard.importers.told import Told
+
+type _Call = tuple[Mapping[str, Any], Capture, tuple[str, ...]]
+"""A row, the call that it tells of, and what it does not hold."""
 
 _LISTS = ("data", "observations")
 _DOCUMENT = re.compile(rb'\s*\{\s*"(data|observations)"\s*:\s*\[')
@@ -29,7 +33,15 @@ _ANSWERS = ("choices", "output", "candidates")
 
 
 def read(path: Path, rule: FormatRule, told: Told) -> Iterator[Capture]:
-    """The model calls of an export, in its order."""
+    """The model calls of an export, in its order; a generation inside another tells the same call."""
+    nested = Nested(told)
+    for row, capture, lost in _calls(path, rule, told):
+        parent = _text(_first(row, rule, "parent")) or ""
+        yield from nested.add(str(_first(row, rule, "id")), parent, capture, lost)
+    yield from nested.rest()
+
+
+def _calls(path: Path, rule: FormatRule, told: Told) -> Iterator[_Call]:
     with opened(path) as stream:
         begun = stream.read(_HEAD)
     if (match := _DOCUMENT.match(begun)) is not None:
@@ -49,7 +61,7 @@ def read(path: Path, rule: FormatRule, told: Told) -> Iterator[Capture]:
 
 def _observation(
     row: object, place: str, session: str | None, rule: FormatRule, told: Told
-) -> Iterator[Capture]:
+) -> Iterator[_Call]:
     if not isinstance(row, dict):
         told.problem(place, "not an observation")
         return
@@ -57,11 +69,11 @@ def _observation(
         told.aside["other observations"] += 1
         return
     try:
-        capture = _capture(row, session, rule, told)
+        capture, lost = _capture(row, session, rule)
     except (ValueError, TypeError) as error:
         told.problem(place, error)
         return
-    yield capture
+    yield row, capture, lost
 
 
 def _value(raw: bytes | msgspec.Raw) -> object:
@@ -77,7 +89,10 @@ def _trace(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return trace if isinstance(trace, dict) else record
 
 
-def _capture(row: Mapping[str, Any], session: str | None, rule: FormatRule, told: Told) -> Capture:
+def _capture(
+    row: Mapping[str, Any], session: str | None, rule: FormatRule
+) -> tuple[Capture, tuple[str, ...]]:
+    """(the call, what the export does not hold of it)."""
     t = seconds(_first(row, rule, "start"))
     if t is None:
         raise ValueError(f"the start time is no moment: {_first(row, rule, 'start')!r}")
@@ -93,10 +108,9 @@ def _capture(row: Mapping[str, Any], session: str | None, rule: FormatRule, told
     elif usage is None:
         lost = (*lost, "usage")
     end, begun = seconds(_first(row, rule, "end")), seconds(_first(row, rule, "begun"))
-    told.took(lost)
     trace = _text(_first(row, rule, "trace"))
     alone = _first(row, rule, "parent") is None
-    return make_capture(
+    capture = make_capture(
         rule.name,
         name=str(_first(row, rule, "id")),
         t=t,
@@ -111,6 +125,7 @@ def _capture(row: Mapping[str, Any], session: str | None, rule: FormatRule, told
             None if begun is None else (begun - t) * 1000, None if end is None else (end - t) * 1000
         ),
     )
+    return capture, lost
 
 
 def _request(said: Any, provider: str, rule: FormatRule) -> tuple[dict[str, Any], tuple[str, ...]]:

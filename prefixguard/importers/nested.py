@@ -1,4 +1,4 @@
-"""One request, two spans: an SDK's own inside that of an instrumentation. The one that says more counts."""
+"""One request, told twice: an SDK's own span inside that of a framework. The one that says more counts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from prefixguard.exchange import Capture
-from prefixguard.importers.spans import Span
 from prefixguard.importers.told import Told
 from prefixguard.partial import PROMPT
 
@@ -34,18 +33,21 @@ class Nested:
         self._children: dict[str, str] = {}
         self._size = 0
 
-    def add(self, span: Span, capture: Capture, lost: tuple[str, ...]) -> Iterator[Capture]:
-        """Takes a call; gives those that nothing can be nested in any more."""
-        call = _Call(capture, lost, span.parent)
-        other = span.parent if span.parent in self._held else self._children.get(span.id)
+    def add(self, name: str, parent: str, capture: Capture, lost: tuple[str, ...]) -> Iterator[Capture]:
+        """Takes a call; gives those that nothing can be nested in any more.
+
+        name, parent: ids of its span and of the span around it, "" where there is none.
+        """
+        call = _Call(capture, lost, parent)
+        other = parent if parent in self._held else self._children.get(name)
         if other is not None and other in self._held:
             self._told.aside["spans that tell a call a second time"] += 1
             if self._held[other].weight >= call.weight:
                 return
             del self._held[other]
-        self._held[span.id] = call
-        if span.parent:
-            self._children[span.parent] = span.id
+        self._held[name] = call
+        if parent:
+            self._children[parent] = name
         self._size += len(capture.body)
         while len(self._held) > _HELD or self._size > _HELD_BYTES:
             yield self._let_go(next(iter(self._held)))

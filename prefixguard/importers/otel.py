@@ -42,7 +42,7 @@ def read(path: Path, rule: FormatRule, told: Told) -> Iterator[Capture]:
                     continue
                 told.producer = span.scope or told.producer
                 capture, lost = _capture(span, span.start, rule)
-                yield from nested.add(span, capture, lost)
+                yield from nested.add(span.id, span.parent, capture, lost)
     yield from nested.rest()
 
 
