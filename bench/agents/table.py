@@ -85,6 +85,7 @@ def row_of(client: Client, version: str, outcomes: Mapping[str, Outcome]) -> Row
     pairs = (("base-url", "plain"), ("forward", "plain-forward"))
     passed = {mode: compare(outcomes[alone], outcomes[mode]) for mode, alone in pairs}
     side = {r.host for o in outcomes.values() for r in o.received if r.api is None and r.host}
+    refused = {host for o in outcomes.values() for host in o.refused}
     return Row(
         name=client.name,
         version=version,
@@ -102,7 +103,8 @@ def row_of(client: Client, version: str, outcomes: Mapping[str, Outcome]) -> Row
         misses=sum(turn["cache"] is not None and turn["cache"]["verdict"] == "less" for turn in turns),
         modes={mode: Passed(found.holds, found.differences) for mode, found in passed.items()},
         keyed=", ".join(sorted({f"{s['key']['kind']} {s['key']['name']}".strip() for s in sessions})),
-        side=tuple(sorted(side | {host for o in outcomes.values() for host in o.refused})),
+        # Package registries are asked by anything that runs on this machine.
+        side=tuple(sorted(host for host in side | refused if not host.startswith("registry."))),
         judged=client.known,
     )
 
