@@ -10,7 +10,6 @@ chosen for it.
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakSet
 
 from mitmproxy.proxy.layers import http as layers
 from mitmproxy.proxy.layers.http import HttpStream, SendHttp
@@ -27,9 +26,6 @@ from prefixguard.proxy.tap import SENT_AGAIN
 
 # mitmproxy's layers are generators of commands, which it leaves without types.
 type Commands = Any
-
-_answered: WeakSet[Any] = WeakSet()
-"""Connections to servers on which at least one request was answered."""
 
 
 class Stream(HttpStream):
@@ -69,12 +65,10 @@ class Stream(HttpStream):
             or SENT_AGAIN in self.flow.metadata
         ):
             return False
-        return self.flow.server_conn in _answered and not self.flow.request.stream
-
-    def flow_done(self) -> Commands:
-        """Remember that this connection has answered before."""
-        _answered.add(self.flow.server_conn)
-        yield from super().flow_done()
+        opened, request = self.flow.server_conn.timestamp_start, self.flow.request
+        # The first request of a tunnel finds a connection that was opened for it, if a little earlier.
+        reused = self.stream_id > 1 and opened is not None and opened < request.timestamp_start
+        return reused and not request.stream
 
     def handle_connect_regular(self) -> Commands:
         """Open a tunnel, through another proxy where `routing` has named one."""
