@@ -178,7 +178,7 @@ def following(value: Value, change: Change) -> int:
 def called(frame: Frame, value: Value, at: f.At) -> Value:
     """A prompt given as a function is what the function returns, on each use."""
     if isinstance(value.shape, Func) and value.shape.function[1] >= 0:
-        return applying.apply(
+        made = applying.apply(
             frame,
             value.shape.function,
             value.shape.bound,
@@ -187,6 +187,18 @@ def called(frame: Frame, value: Value, at: f.At) -> Value:
             at,
             "called for each request",
             value.shape.scope,
+        )
+        # What it reads itself is read anew each time, wherever it is handed over; what it finds is not.
+        file = value.shape.function[0]
+        body = frame.flow.function(value.shape.function).body
+        first, last = (body[0].at[0], body[-1].at[2]) if body else (0, 0)
+        return transform(
+            made,
+            lambda c: (
+                c._replace(scope="hook")
+                if c.scope == "call" and c.file == file and first <= c.at[0] <= last
+                else c
+            ),
         )
     return value
 
