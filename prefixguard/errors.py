@@ -25,5 +25,5 @@ class MissingExtraError(PrefixGuardError):
     def __init__(self, command: str, extra: str) -> None:
         super().__init__(
             f"`prefixguard {command}` needs the extra '{extra}': "
-            f"install prefixguard[{extra}] (or prefixguard[all])"
+            f"install prefixguard[{extra}] (or [all]) from its repository; PyPI's is another package"
         )
