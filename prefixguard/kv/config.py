@@ -30,7 +30,7 @@ def read_config(
     config = _language_part(config)
     row = table.by_type(str(config.get("model_type", ""))) or Architecture()
     fields = Fields(source, config, row.defaults)
-    count = fields.needed("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_blocks")
+    count = fields.layers("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_blocks")
     notes = [row.note] if row.note else []
     words = _layer_words(fields, row, table, count, notes)
     owners = _owners(fields, words)

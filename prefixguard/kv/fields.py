@@ -7,6 +7,9 @@ from typing import Any
 
 from prefixguard.errors import InputError
 
+MOST_LAYERS = 4096
+"""Today's largest models have a few hundred; a list of so many is still cheap."""
+
 
 class Fields:
     """The fields of one configuration over the defaults of its architecture."""
@@ -44,6 +47,13 @@ class Fields:
             raise InputError(
                 f"{self.source}: has no {' or '.join(names)}: not the configuration of a language model"
             )
+        return value
+
+    def layers(self, *names: str) -> int:
+        """The number of layers. Raises InputError where there is none, or no model could have as many."""
+        value = self.needed(*names)
+        if value > MOST_LAYERS:
+            raise InputError(f"{self.source}: says {value:,} layers; no model has more than {MOST_LAYERS:,}")
         return value
 
     def numbers(self, *names: str) -> list[int] | None:

@@ -23,7 +23,7 @@ def read_metadata(source: str, metadata: Mapping[str, Any], table: ArchitectureT
     inner = {key.removeprefix(prefix): value for key, value in metadata.items() if key.startswith(prefix)}
     fields = Fields(source, inner)
     row = table.by_gguf(name) or Architecture()
-    count = fields.needed("block_count") - (fields.integer("nextn_predict_layers") or 0)
+    count = fields.layers("block_count") - (fields.integer("nextn_predict_layers") or 0)
     words = _layer_words(fields, row, count)
     owners = count - (fields.integer("attention.shared_kv_layers") or 0)
     layers = tuple(_layer(fields, row, words[i], i) for i in range(count) if i < owners)

@@ -187,6 +187,8 @@ def test_the_language_part_of_a_multimodal_configuration() -> None:
         ({**BASE, "model_type": "deepseek_v4"}, "compress_ratios"),
         ({**BASE, "num_key_value_heads": [2, 2]}, "2 layers only"),
         ({**BASE, "kv_lora_rank": 512}, "qk_rope_head_dim"),
+        ({**BASE, "num_hidden_layers": 10**10}, "10,000,000,000 layers"),
+        ({**BASE, "num_hidden_layers": 1e12}, "layers"),
     ],
 )
 def test_configurations_that_cannot_be_read_name_the_field(fields: dict[str, Any], complaint: str) -> None:
