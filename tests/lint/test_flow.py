@@ -246,7 +246,7 @@ def test_a_message_to_a_person_is_no_message_to_a_model(tmp_path: Path) -> None:
 def test_a_prompt_handed_over_as_a_function_is_made_anew_for_each_request(tmp_path: Path) -> None:
     """What the function reads, that is: what it found outside was read when the module was."""
     head = "from datetime import datetime\nfrom langgraph.prebuilt import create_react_agent\n"
-    prompt = "def prompt(state):\n    return [{{'role': 'system', 'content': f'It is {{{}}}.'}}, *state['log']]\n"
+    prompt = "def prompt(s):\n    return [{{'role': 'system', 'content': f'It is {{{}}}.'}}, *s['log']]\n"
     agent = "agent = create_react_agent('openai:gpt-5', tools=[], prompt=prompt)\n"
     inside = run(tmp_path / "inside", agent_py=head + prompt.format("datetime.now()") + agent)
     outside = run(
