@@ -168,14 +168,15 @@ class Desk:
                 now = time.monotonic()
                 if now >= look:
                     look = now + (PERIOD if self._look() else _TROUBLED)
+                    # Here, and not when nobody asks: pages that ask all the time must not keep it from this.
+                    if not self._to_do and not self._reading:
+                        self._bring_in_order()
                 busy = bool(self._to_do or self._reading)
                 try:
                     job = self._jobs.get(block=not busy, timeout=max(0.001, look - time.monotonic()))
                 except queue.Empty:
                     if busy:
                         self._work()
-                    else:
-                        self._bring_in_order()
                     continue
                 if job is not None:
                     job()
