@@ -228,7 +228,10 @@ class Decoder:
 
     def _list(self, body: Body, name: str, pointer: str, element_list: ElementList) -> Sequence[_Entry]:
         """The entries of a list; one that comes again as it was is not split into its elements."""
-        key = (element_list, pointer, xxh3_128_digest(memoryview(body.fields[name])))
+        raw = body.fields.get(name)
+        if raw is None:
+            return ()
+        key = (element_list, pointer, xxh3_128_digest(memoryview(raw)))
         known = self._whole.get(key)
         if known is not None:
             return known

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from prefixguard.analysis import Fold, Options
@@ -27,6 +27,8 @@ paths = st.sampled_from(PATHS)
 
 @THOROUGH
 @given(path=paths, body=bodies | values, response=values | objects)
+@example(path="/model/m/converse", body={"toolConfig": {}, "messages": []}, response={})
+@example(path="/v1beta/models/m:generateContent", body={"tools": None, "contents": []}, response={})
 def test_decoder_reads_any_json_or_says_that_it_cannot(path: str, body: Any, response: Any) -> None:
     exchange = Exchange(0.0, path, encoded(body), response=encoded(response))
     decoder = Decoder({"*": ("tool_choice", "reasoning.effort", "response_format")})
