@@ -6,6 +6,7 @@ and classes are collected in flat lists as they are met.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ type StatementReader = Callable[[Any, Node, list[f.Stmt]], None]
 type ExpressionReader = Callable[[Any, Node], f.Expr]
 
 
-class Lowering:
+class Lowering(ABC):
     """Walks the tree once. A node without a reader becomes an expression of its parts."""
 
     statements: ClassVar[Mapping[str, StatementReader]] = {}
@@ -72,13 +73,9 @@ class Lowering:
         self.imports.append(made)
         out.append(made)
 
+    @abstractmethod
     def function(self, node: Node, name: str, decorators: list[f.Expr] | None = None) -> int:
         """Adds a function; its index."""
-        raise NotImplementedError
-
-    def class_(self, node: Node, name: str) -> int:
-        """Adds a class; its index."""
-        raise NotImplementedError
 
 
 def number(value: object) -> int | float | None:

@@ -5,6 +5,7 @@ First step of the linter.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -18,6 +19,10 @@ from prefixguard.lint.frontends.typescript.words import number_of, unescape
 
 class Expressions(Lowering):
     """Readers of expressions and of the targets of assignments."""
+
+    @abstractmethod
+    def class_(self, node: Node, name: str) -> int:
+        """Adds a class; its index."""
 
     def pattern(self, node: Node) -> f.Expr:
         """A target of an assignment: a name, or an object or array pattern."""
