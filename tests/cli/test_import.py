@@ -56,9 +56,9 @@ def test_importing_again_adds_nothing(tmp_path: Path) -> None:
 
 def test_a_folder_and_a_name_for_the_run(tmp_path: Path) -> None:
     folder = tmp_path / "project"
-    (folder / "s" / "subagents").mkdir(parents=True)
+    (folder / "s" / "side").mkdir(parents=True)
     (folder / "s.jsonl").write_bytes(gzip.decompress((FIXTURES / "claude-code.jsonl.gz").read_bytes()))
-    (folder / "s" / "subagents" / "agent-a.jsonl").write_bytes(
+    (folder / "s" / "side" / "agent-a.jsonl").write_bytes(
         (FIXTURES / "claude-code-sub-agent.jsonl").read_bytes()
     )
     store = tmp_path / "store.sqlite"
