@@ -26,7 +26,7 @@ type Role = Literal["system", "user", "assistant", "tool"]
 type Shape = Literal["string", "blocks", "object"]
 type Order = tuple[Group, Group, Group]
 
-# A session asks these of every segment of every turn; these calls are twice as fast as a comprehension.
+# Asked of every segment of a prompt that no earlier one begins: two thirds of a comprehension's time.
 _segment: Callable[[tuple[str, Segment]], Segment] = itemgetter(1)
 _exact: Callable[[Segment], bytes] = attrgetter("exact")
 
